@@ -22,7 +22,7 @@
 /* Ends with the scope: end takes the variable's address and accepts NULL. */
 #define AUTO(end) __attribute__((cleanup(end)))
 
-#define PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define UNUSED __attribute__((unused))
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
