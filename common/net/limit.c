@@ -233,7 +233,7 @@ struct limit_state limit_count(struct limit *limit, const char *scope,
 	}
 	state.allowed = entry->count < max;
 	entry->count += state.allowed;
-	state.remaining = max - entry->count;
+	state.remaining = max > entry->count ? max - entry->count : 0;
 	state.reset_s = (entry->ends_ms - now + 999) / 1000;
 	return state;
 }

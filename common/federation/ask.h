@@ -1,0 +1,48 @@
+/*
+ * ask -- asking a peer something while a person waits (DESIGN 5).
+ *
+ * frontd writes a row of s2s_requests in its first transaction, parks the
+ * request on the loop and goes on when postrider_reply names the row or the
+ * deadline is over. outboxd claims the row, performs it once, writes the
+ * answer and signals back. Kinds:
+ *
+ *   accept   POST {origin}/api/federation/peer/accept with our origin and the
+ *            secret of the peer row (we initiate).
+ *   counter  the two steps of DESIGN 7, by outboxd: accept with the row's
+ *            fresh secret, signed with the offered one; then one signed empty
+ *            relay; only 200 to that activates the row and counts as answered
+ *            200.
+ *   relay    POST {origin}/api/federation/relay, body as given, signed.
+ *   info     GET {origin}/api/instance/info.
+ *
+ * Worker threads.
+ */
+#ifndef POSTRIDER_ASK_H
+#define POSTRIDER_ASK_H
+
+#include "common/pg/sql.h"
+
+struct ask {
+	int64_t id;
+	const char *kind;
+	int64_t peer_id;
+	const char *origin;
+	struct bytes body;
+	bool ephemeral;
+	int64_t deadline; /* wall ms */
+	/* the answer */
+	int64_t answered_at;
+	const char *outcome; /* answered no_connection unknown refused too_late */
+	int64_t status;
+	const char *answer; /* at most 64 kB */
+	const char *error;
+};
+extern const struct shape ask_shape[];
+
+/* Fills ask->id and signals postrider_request after the commit. */
+MUST_CHECK bool ask_add(struct tx *tx, struct ask *ask, struct err *err);
+/* Whatever is known by now; answered_at is 0 while it runs. */
+MUST_CHECK bool ask_read(
+    struct tx *tx, int64_t id, struct ask *ask, struct err *err);
+
+#endif

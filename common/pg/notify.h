@@ -1,0 +1,38 @@
+/*
+ * notify -- signals after commit (DESIGN 2).
+ *
+ * A transaction that notifies takes a server-wide lock through its commit, so
+ * our daemons signal afterwards: signal_add collects during the transaction;
+ * tx_commit hands the list to the notifier, whose own thread and connection
+ * (synchronous_commit off) sends one coalesced NOTIFY per channel and key
+ * every 1-2 ms. For one key the highest seq wins. A signal that is lost costs
+ * at most the second until everyone looks anyway.
+ *
+ * signal_* : the worker that owns the transaction. notifier_*: any thread.
+ */
+#ifndef POSTRIDER_NOTIFY_H
+#define POSTRIDER_NOTIFY_H
+
+#include "common/pg/sql.h"
+
+struct notifier;
+
+struct notifier *notifier_new(const char *conninfo, const char *application);
+/* Sends what is left (bounded by a second). */
+void notifier_free(struct notifier **notifier);
+
+/* Transactions of this connection signal through it. Set once. */
+void conn_notifier_set(struct conn *conn, struct notifier *notifier);
+
+/* postrider_conversation {"c":"<id>","s":<seq>}, postrider_user likewise. */
+void signal_conversation(struct tx *tx, int64_t conversation, int64_t seq);
+void signal_user(struct tx *tx, int64_t user, int64_t seq);
+/* postrider_outbox, postrider_files: an empty payload. */
+void signal_outbox(struct tx *tx);
+void signal_files(struct tx *tx);
+/* postrider_request, postrider_reply: an id; postrider_control: a word. */
+void signal_request(struct tx *tx, int64_t id);
+void signal_reply(struct tx *tx, int64_t id);
+void signal_control(struct tx *tx, const char *what);
+
+#endif

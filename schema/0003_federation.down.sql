@@ -1,0 +1,2 @@
+DROP TABLE nonces, s2s_requests, federation_mutation_log, federation_file_queue,
+    dead_letters, federation_outbox, federation_allowed_origins, federation_peers;

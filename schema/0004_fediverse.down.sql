@@ -1,0 +1,1 @@
+DROP TABLE fediverse_actors, fediverse_outbound_queue;

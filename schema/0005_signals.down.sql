@@ -1,0 +1,13 @@
+DROP TRIGGER federation_peers_gone_signal ON federation_peers;
+DROP TRIGGER federation_peers_signal ON federation_peers;
+DROP TRIGGER instance_settings_signal ON instance_settings;
+DROP FUNCTION signal_control();
+DROP TRIGGER s2s_requests_signal ON s2s_requests;
+DROP TRIGGER federation_file_queue_signal ON federation_file_queue;
+DROP TRIGGER fediverse_outbound_queue_signal ON fediverse_outbound_queue;
+DROP TRIGGER federation_outbox_signal ON federation_outbox;
+DROP FUNCTION signal_queue();
+DROP TRIGGER user_events_signal ON user_events;
+DROP FUNCTION signal_users();
+DROP TRIGGER conversation_events_signal ON conversation_events;
+DROP FUNCTION signal_conversations();
