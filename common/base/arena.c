@@ -11,8 +11,15 @@ struct block {
 	_Alignas(ALIGN) unsigned char data[];
 };
 
+struct ending {
+	struct ending *older;
+	void (*call)(void *arg);
+	void *arg;
+};
+
 struct arena {
 	struct block *newest;
+	struct ending *endings;
 	size_t held;
 };
 
@@ -65,10 +72,20 @@ static void blocks_free(struct arena *arena, const struct block *keep)
 	}
 }
 
+static void endings_run(struct arena *arena)
+{
+	struct ending *ending = arena->endings;
+
+	arena->endings = NULL;
+	for (; ending; ending = ending->older)
+		ending->call(ending->arg);
+}
+
 void arena_free(struct arena **arena)
 {
 	if (!*arena)
 		return;
+	endings_run(*arena);
 	blocks_free(*arena, NULL);
 	free(*arena);
 	*arena = NULL;
@@ -78,6 +95,7 @@ void arena_reset(struct arena *arena)
 {
 	struct block *keep = NULL;
 
+	endings_run(arena);
 	for (struct block *b = arena->newest; b; b = b->older)
 		if (b->size <= BLOCK_MAX && (!keep || b->size > keep->size))
 			keep = b;
@@ -119,6 +137,14 @@ void *arena_array(struct arena *arena, size_t count, size_t size)
 	return arena_alloc(arena, bytes);
 }
 
+void arena_at_end(struct arena *arena, void (*call)(void *arg), void *arg)
+{
+	struct ending *ending = arena_alloc(arena, sizeof(*ending));
+
+	*ending = (struct ending){ arena->endings, call, arg };
+	arena->endings = ending;
+}
+
 char *arena_textn(struct arena *arena, const void *text, size_t len)
 {
 	char *copy = take(arena, len + 1);
@@ -141,6 +167,7 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 	char *text;
 	int len;
 
+	assert(format);
 	va_start(args, format);
 	va_copy(again, args);
 	len = vsnprintf(NULL, 0, format, args);

@@ -24,6 +24,9 @@ void arena_reset(struct arena *arena);
 void *arena_alloc(struct arena *arena, size_t size);
 void *arena_array(struct arena *arena, size_t count, size_t size);
 
+/* Runs call(arg) when the arena is reset or freed, the latest first. */
+void arena_at_end(struct arena *arena, void (*call)(void *arg), void *arg);
+
 char *arena_text(struct arena *arena, const char *text);
 char *arena_textn(struct arena *arena, const void *text, size_t len);
 char *arena_printf(struct arena *arena, const char *format, ...) PRINTF(2, 3);

@@ -51,6 +51,10 @@ const struct json *json_element(const struct json *value, size_t place);
 const char *json_string(const struct json *value);
 /* Whole number within +-2^53, or false. */
 bool json_whole(const struct json *value, int64_t *number);
+/* Any finite number, or false. */
+bool json_number(const struct json *value, double *number);
+/* True only for true. */
+bool json_truth(const struct json *value);
 
 struct json_in {
 	struct arena *arena;
@@ -93,7 +97,7 @@ struct json_in json_object_opt(struct json_in *in, const char *name);
 const struct json *json_list(struct json_in *in, const char *name, size_t max);
 const struct json *json_list_opt(
     struct json_in *in, const char *name, size_t max);
-/* Marks the reader failed; true when it was not before. */
+/* Marks the reader failed: "name what". The first failure stays. */
 void json_fail(struct json_in *in, const char *name, const char *what);
 MUST_CHECK bool json_done(struct json_in *in);
 

@@ -148,7 +148,7 @@ static void put_fields(
 
 static void put_scopes(struct buf *line, const struct log_scope *scope)
 {
-	/* At most three open at a time, so this goes no deeper. */
+	/* Scopes nest as the functions do that open them. */
 	if (!scope)
 		return;
 	put_scopes(line, scope->outer);
