@@ -68,7 +68,7 @@ void client_free(struct client **client); /* aborts what is in flight */
 struct client_call *client_send(struct client *client,
     const struct client_request *request,
     void (*done)(void *arg, const struct client_result *result), void *arg);
-/* done comes with CLIENT_ABORTED, in this turn. */
+/* done comes with CLIENT_ABORTED, before this returns. */
 void client_abort(struct client_call *call);
 size_t client_in_flight(const struct client *client);
 
