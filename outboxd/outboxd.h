@@ -1,0 +1,27 @@
+/*
+ * outboxd -- settings and worker state of the daemon that speaks to peers.
+ * See main.c.
+ */
+#ifndef POSTRIDER_OUTBOXD_H
+#define POSTRIDER_OUTBOXD_H
+
+#include "common/base/conf.h"
+#include "common/net/client.h"
+#include "common/pg/sql.h"
+
+struct outboxd_conf {
+	struct conf_common common;
+	int64_t answer_timeout; /* how long a peer may take for a batch */
+	int64_t peers_at_once;  /* leases held at most */
+};
+
+extern struct outboxd_conf outboxd_conf;
+
+/* The state of a worker thread: what work_submit's run gets beside its item.
+ * The arena is the worker's own and is reset after every unit of work. */
+struct outboxd_worker {
+	struct conn *conn;
+	struct arena *arena;
+};
+
+#endif
