@@ -22,7 +22,8 @@
 struct daemon {
 	struct loop *loop;
 	const struct conf_common *conf;
-	void *state; /* the daemon's own, set by start */
+	void *state;      /* the daemon's own, set by start */
+	bool ready_later; /* set by start, which then calls daemon_ready */
 };
 
 struct daemon_def {
@@ -43,7 +44,7 @@ int daemon_main(const struct daemon_def *def, int argc, char **argv);
 /* One line to the supervisor's STATUS=. */
 void daemon_status(const char *format, ...) PRINTF(1, 2);
 
-/* READY=1; start may delay it (a database that is not there yet). */
+/* READY=1, once; start may delay it (a database that is not there yet). */
 void daemon_ready(void);
 
 /* Listening sockets handed over by the supervisor, first is fd 3; 0: none. */

@@ -14,6 +14,7 @@ struct loop_timer;
 struct event_base;
 
 struct loop *loop_new(void);
+/* Runs what loop_call and loop_after_turn still hold. */
 void loop_free(struct loop **loop);
 
 /* Runs until loop_stop. */
@@ -29,6 +30,10 @@ struct loop_timer *loop_timer_new(
 void loop_timer_arm(struct loop_timer *timer, int64_t ms);
 void loop_timer_disarm(struct loop_timer *timer);
 void loop_timer_free(struct loop_timer **timer);
+
+/* call(arg) on the loop thread whenever the signal arrives. */
+void loop_signal(
+    struct loop *loop, int number, void (*call)(void *arg), void *arg);
 
 /* Any thread: run call(arg) on the loop thread soon, in order. */
 void loop_call(struct loop *loop, void (*call)(void *arg), void *arg);

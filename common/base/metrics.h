@@ -34,6 +34,10 @@ void metric_observe_us(struct metric *metric, size_t place, int64_t us);
 /* Index of a label value, or the last one of the list ("other"). */
 size_t metric_place(const struct metric *metric, const char *value);
 
+/* The label of build_info; static text. */
+void metrics_schema_set(const char *schema);
+
+/* All registered metrics and the usual process_* ones. Loop thread. */
 void metrics_write(struct buf *out);
 
 #endif
