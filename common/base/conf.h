@@ -9,7 +9,7 @@
  * reads everything and applies all or nothing; changed BOOT keys are named in
  * the log and stay as they were.
  *
- * TEXT: as is. SPAN: 250ms 30s 5min 2h 7d, kept in ms (int64_t). SIZE: bytes
+ * TEXT: as is; min, if given, lists the words that are allowed. SPAN: 250ms 30s 5min 2h 7d, kept in ms (int64_t). SIZE: bytes
  * with optional kB MB GB (1024), int64_t. INT: int64_t. BOOL: on/off, bool.
  */
 #ifndef POSTRIDER_CONF_H
