@@ -1,8 +1,16 @@
 #include "common/base/val.h"
 
+/* A statement must know the type of a NULL too: count keeps it. */
+static struct val null_of(enum val_kind kind)
+{
+	return (struct val){ .kind = VAL_NULL, .count = kind };
+}
+
 static struct val number(enum val_kind kind, int64_t n)
 {
-	return (struct val){ .kind = n ? kind : VAL_NULL, .number = n };
+	if (!n)
+		return null_of(kind);
+	return (struct val){ .kind = kind, .number = n };
 }
 
 static struct val list(enum val_kind kind, const int64_t *numbers, size_t count)
@@ -12,7 +20,7 @@ static struct val list(enum val_kind kind, const int64_t *numbers, size_t count)
 
 struct val v_null(void)
 {
-	return (struct val){ .kind = VAL_NULL };
+	return null_of(VAL_NULL);
 }
 
 struct val v_id(int64_t id)
@@ -37,7 +45,9 @@ struct val v_real(double real)
 
 struct val v_text(const char *text)
 {
-	return (struct val){ .kind = text ? VAL_TEXT : VAL_NULL, .text = text };
+	if (!text)
+		return null_of(VAL_TEXT);
+	return (struct val){ .kind = VAL_TEXT, .text = text };
 }
 
 struct val v_time(int64_t ms)
@@ -52,8 +62,9 @@ struct val v_span(int64_t ms)
 
 struct val v_bytes(struct bytes bytes)
 {
-	return (struct val){ .kind = bytes.data ? VAL_BYTES : VAL_NULL,
-		.bytes = bytes };
+	if (!bytes.data)
+		return null_of(VAL_BYTES);
+	return (struct val){ .kind = VAL_BYTES, .bytes = bytes };
 }
 
 struct val v_ids(const int64_t *ids, size_t count)
