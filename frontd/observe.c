@@ -1,0 +1,161 @@
+#include "common/base/clock.h"
+#include "common/base/metrics.h"
+#include "frontd/dispatch.h"
+#include "frontd/park.h"
+
+/* Lines of refusals in an interval; the rest is summed up in one. */
+enum { REFUSAL_LINES_MAX = 20, REFUSAL_WINDOW_MS = 10000 };
+enum { ROUTES_MAX = 64 };
+
+static const char *route_names[ROUTES_MAX + 1];
+
+static const char *const code_names[] = { "200", "201", "202", "204", "400",
+	"401", "403", "404", "405", "409", "410", "413", "415", "429", "431",
+	"500", "502", "503", "504", "other", NULL };
+
+static struct metric requests_total = {
+	.name = "http_requests_total",
+	.help = "Requests that reached a handler.",
+	.type = METRIC_COUNTER,
+	.label = "route",
+	.values = route_names,
+};
+static struct metric request_seconds = {
+	.name = "http_request_duration_seconds",
+	.help = "From the complete request to its answer.",
+	.type = METRIC_HISTOGRAM,
+	.label = "route",
+	.values = route_names,
+};
+static struct metric responses_total = {
+	.name = "http_responses_total",
+	.help = "Answers by status.",
+	.type = METRIC_COUNTER,
+	.label = "code",
+	.values = code_names,
+};
+static struct metric rejected_total = {
+	.name = "http_rejected_total",
+	.help = "Requests answered without a handler, by status.",
+	.type = METRIC_COUNTER,
+	.label = "code",
+	.values = code_names,
+};
+static struct metric in_flight = {
+	.name = "http_requests_in_flight",
+	.help = "Requests that are being handled.",
+	.type = METRIC_GAUGE,
+};
+static struct metric parked = {
+	.name = "http_requests_parked",
+	.help = "Requests that wait for a peer's answer.",
+	.type = METRIC_GAUGE,
+};
+static struct metric waiting = {
+	.name = "worker_queue_length",
+	.help = "Requests that wait for a worker.",
+	.type = METRIC_GAUGE,
+};
+
+/* The names are made once from the tables, before the loop runs. */
+void observe_setup(void)
+{
+	size_t count = 0;
+
+	for (; route_at(count); count++) {
+		assert(count < ROUTES_MAX);
+		route_names[count] = route_at(count)->pattern;
+	}
+	metrics_register(&requests_total);
+	metrics_register(&request_seconds);
+	metrics_register(&responses_total);
+	metrics_register(&rejected_total);
+	metrics_register(&in_flight);
+	metrics_register(&parked);
+	metrics_register(&waiting);
+}
+
+static size_t code_place(int status)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", status);
+	return metric_place(&responses_total, text);
+}
+
+/* Is there room for one more line about refusals? Else it is summed up. */
+static bool may_say(struct dispatch *dispatch)
+{
+	struct limit_state state = limit_count(dispatch->limit, "log", "refused",
+	    REFUSAL_LINES_MAX, REFUSAL_WINDOW_MS);
+
+	if (state.allowed)
+		return true;
+	if (dispatch->refusals_unsaid++ == 0)
+		loop_timer_arm(dispatch->sum_timer, state.reset_s * 1000);
+	return false;
+}
+
+void observe_sum(void *arg)
+{
+	struct dispatch *dispatch = arg;
+
+	log_info("http.refused_more",
+	    F("reason", v_text("refusals that were not logged singly")),
+	    F("count", v_int(dispatch->refusals_unsaid)));
+	dispatch->refusals_unsaid = 0;
+}
+
+void observe_head_refused(
+    struct dispatch *dispatch, int status, const struct http_head *head)
+{
+	size_t place = code_place(status);
+
+	metric_add(&rejected_total, place, 1);
+	metric_add(&responses_total, place, 1);
+	if (may_say(dispatch))
+		log_info("http.refused",
+		    F("route", v_text(head ? head->path : NULL)),
+		    F("code", v_int(status)));
+}
+
+static enum log_level level_of(const struct call *call)
+{
+	return call->failed ? err_rules[call->err.code].level : LOG_DEBUG;
+}
+
+static void say(const struct call *call, int64_t ms)
+{
+	const struct request *req = &call->req;
+	enum log_level level = level_of(call);
+	const char *event = call->failed ? "http.refused" : "http.request";
+
+	if (call->failed && level < LOG_ERROR && !may_say(call->dispatch))
+		return;
+	log_write(level, event,
+	    LOG_FIELDS(F("req", v_int(call->number)),
+		F("route", v_text(call->match->route->pattern)),
+		F("user", v_id(req->user.id)), F("code", v_int(req->status)),
+		F("ms", v_int(ms)),
+		F("err", v_text(call->failed ? call->err.text : NULL)),
+		F("sqlstate",
+		    v_text(*call->sqlstate ? call->sqlstate : NULL))));
+}
+
+void observe_call(const struct call *call)
+{
+	size_t route = route_place(call->match->route);
+	int64_t us = clock_steady_us() - call->began_us;
+
+	metric_add(&requests_total, route, 1);
+	metric_observe_us(&request_seconds, route, us);
+	metric_add(&responses_total, code_place(call->req.status), 1);
+	say(call, us / 1000);
+}
+
+void observe_gauges(const struct dispatch *dispatch)
+{
+	metric_set(&in_flight, 0, (double)dispatch->in_flight);
+	metric_set(&parked, 0, (double)parking_count(dispatch->parking));
+	metric_set(&waiting, 0, (double)work_waiting(dispatch->pool));
+}
