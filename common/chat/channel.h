@@ -65,7 +65,7 @@ struct event_page {
 	struct rows events;
 	int64_t seq; /* of the conversation now */
 	bool has_more;
-	bool gone;   /* since lies before what is kept: 410 */
+	bool gone; /* since lies before what is kept: 410 */
 };
 MUST_CHECK bool channel_events_since(struct tx *tx, int64_t channel,
     int64_t since, int64_t limit, struct event_page *page, struct err *err);

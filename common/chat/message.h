@@ -31,14 +31,15 @@ struct message {
 	int64_t created_at;
 	const char *source_message_id;
 	const char *source_instance;
+	int64_t seq; /* of the change that gave this record; 0: only read */
 };
 extern const struct shape message_row_shape[]; /* fills from a row */
 
 struct draft {
 	int64_t channel;
 	int64_t author;
-	const char *content;    /* untrimmed; may be NULL */
-	const int64_t *files;   /* uploads of the author, unused so far */
+	const char *content;  /* untrimmed; may be NULL */
+	const int64_t *files; /* uploads of the author, unused so far */
 	size_t file_count;
 	int64_t reply_to;
 };

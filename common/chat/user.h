@@ -10,6 +10,9 @@
 
 #include "common/pg/sql.h"
 
+/* password_hash of a stub; matches no password. */
+#define USER_STUB_PASSWORD "!federation-replicated"
+
 struct user {
 	int64_t id;
 	const char *username;
@@ -47,6 +50,9 @@ MUST_CHECK bool user_by_name(struct tx *tx, const char *username,
 /* Records of all these people, as struct user, in no order. */
 MUST_CHECK bool users_by_ids(struct tx *tx, const int64_t *ids, size_t count,
     struct rows *users, struct err *err);
+
+/* One of them; must be among users. */
+const struct user *users_find(const struct rows *users, int64_t id);
 
 /* A new native account; the first one ever is administrator (serialised by an
  * advisory lock). ERR_CONFLICT "... already taken" when the name is. */

@@ -1,0 +1,62 @@
+#include "common/chat/event.h"
+
+#include "common/pg/notify.h"
+
+#include "common/chat/event.sql.h"
+
+struct reached {
+	int64_t id;
+	int64_t seq;
+};
+
+static const struct shape reached_shape[] = {
+	SHAPE(ID, struct reached, id, NULL),
+	SHAPE(INT, struct reached, seq, NULL),
+	SHAPE_END(struct reached),
+};
+
+bool changes_append(struct tx *tx, const struct change *changes, size_t count,
+    int64_t *seq, struct err *err)
+{
+	struct arena *arena = tx_arena(tx);
+	int64_t *conversations = arena_array(arena, count, sizeof(int64_t));
+	int64_t *entities = arena_array(arena, count, sizeof(int64_t));
+	int64_t *actors = arena_array(arena, count, sizeof(int64_t));
+	const char **kinds = arena_array(arena, count, sizeof(*kinds));
+	struct rows rows = { 0 };
+	const struct reached *reached;
+
+	for (size_t i = 0; i < count; i++) {
+		conversations[i] = changes[i].conversation;
+		kinds[i] = changes[i].kind;
+		entities[i] = changes[i].entity;
+		actors[i] = changes[i].actor;
+	}
+	if (count &&
+	    !sql_many(tx, &SQL_changes_append, reached_shape, &rows, err,
+		v_ids(conversations, count), v_texts(kinds, count),
+		v_ids(entities, count), v_ids(actors, count)))
+		return false;
+	reached = rows.items;
+	for (size_t i = 0; i < rows.count; i++) {
+		signal_conversation(tx, reached[i].id, reached[i].seq);
+		if (seq)
+			*seq = reached[i].seq;
+	}
+	return true;
+}
+
+bool joins_append(struct tx *tx, const int64_t *users,
+    const int64_t *conversations, size_t count, struct err *err)
+{
+	struct rows rows;
+	const struct reached *reached;
+
+	if (!sql_many(tx, &SQL_joins_append, reached_shape, &rows, err,
+		v_ids(users, count), v_ids(conversations, count)))
+		return false;
+	reached = rows.items;
+	for (size_t i = 0; i < rows.count; i++)
+		signal_user(tx, reached[i].id, reached[i].seq);
+	return true;
+}

@@ -1,0 +1,32 @@
+/*
+ * event -- the line of changes of each conversation (DESIGN 6).
+ *
+ * Every change takes the next seq of its conversation's row and appends a
+ * line to conversation_events, in the transaction of the change; the signal
+ * follows the commit. Several changes at once cost one statement. Who changes
+ * several conversations has locked them in id order before.
+ *
+ * Worker threads.
+ */
+#ifndef POSTRIDER_EVENT_H
+#define POSTRIDER_EVENT_H
+
+#include "common/pg/sql.h"
+
+struct change {
+	int64_t conversation;
+	const char *kind; /* message_created, message_updated, ... */
+	int64_t entity;
+	int64_t actor;
+};
+
+/* Appends the changes in their order. seq, if not NULL, is the last seq of
+ * the last conversation, which is what one change wants to know. */
+MUST_CHECK bool changes_append(struct tx *tx, const struct change *changes,
+    size_t count, int64_t *seq, struct err *err);
+
+/* Tells a person's connections about a conversation that became his. */
+MUST_CHECK bool joins_append(struct tx *tx, const int64_t *users,
+    const int64_t *conversations, size_t count, struct err *err);
+
+#endif
