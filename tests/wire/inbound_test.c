@@ -1,0 +1,266 @@
+/*
+ * What real servers sent, sent to our node: the recorded status and an
+ * equivalent answer, or a row of the design's deliberate deviations.
+ */
+#include <criterion/criterion.h>
+
+#include "common/base/clock.h"
+#include "common/crypto/sign.h"
+#include "tests/lib/test_http.h"
+#include "tests/wire/replay.h"
+
+static void case_alone(
+    const char *host, const char *name, const struct deviation *deviations)
+{
+	struct replay replay;
+
+	recording_load(arena_new(), name);
+	replay_begin(&replay, host, "open");
+	replay.deviations = deviations;
+	replay_case(&replay, name);
+	replay_end(&replay);
+}
+
+/* The secret that the recorded pair had, before any of their messages. */
+static void pair_begin(struct replay *replay, const char *host)
+{
+	struct recording first =
+	    recording_load(arena_new(), "010-peer-initiate-accept");
+	struct recording talk =
+	    recording_load(arena_new(), "020-dm-message-create");
+
+	(void)first;
+	replay_begin(replay, host, "open");
+	replay_peer(replay,
+	    !strcmp(host, "nova.test") ? "orbit.test" : "nova.test",
+	    talk.exchanges[0].secret);
+}
+
+static void conversation_of(const char *host)
+{
+	static const char *const cases[] = { "020-dm-message-create",
+		"021-dm-message-edit", "022-dm-message-delete",
+		"023-dm-message-create-ws", "024-dm-coalesce", "025-dm-reply",
+		"026-dm-homeward" };
+	struct replay replay;
+
+	pair_begin(&replay, host);
+	if (!strcmp(host, "nova.test"))
+		replay_sql(&replay,
+		    "UPDATE users SET replicated_instances ="
+		    " '[{\"origin\":\"https://orbit.test\","
+		    "\"username\":\"alice@nova.test\"}]'"
+		    " WHERE username = 'alice'");
+	for (size_t i = 0; i < COUNT(cases); i++)
+		replay_case(&replay, cases[i]);
+	replay_end(&replay);
+}
+
+Test(wire_inbound, conversation_as_orbit, .timeout = 60)
+{
+	conversation_of("orbit.test");
+}
+
+Test(wire_inbound, conversation_as_nova, .timeout = 60)
+{
+	conversation_of("nova.test");
+}
+
+Test(wire_inbound, accept_variants_011, .timeout = 60)
+{
+	static const struct deviation deviations[] = {
+		{ 5, "accept for an active peer with another secret", 409,
+		    "PEER_EXISTS" },
+		{ 0 },
+	};
+
+	case_alone("nova.test", "011-peer-accept-variants", deviations);
+}
+
+Test(wire_inbound, accept_body_errors_012, .timeout = 60)
+{
+	case_alone("nova.test", "012-peer-accept-body-errors", NULL);
+}
+
+Test(wire_inbound, admin_api_014, .timeout = 60)
+{
+	static const struct deviation deviations[] = {
+		/* The list holds luna alone: orbit is another case's peer. */
+		{ 1, "state of earlier cases", 200, "https://luna.test" },
+		{ 14, "state of earlier cases", 200, "\"revoked\"" },
+		/* Rotation comes with the whole protocol. */
+		{ 15, "rotate", 0, NULL },
+		{ 20, "rotate", 0, NULL },
+		{ 0 },
+	};
+
+	case_alone("nova.test", "014-peer-admin-api", deviations);
+}
+
+Test(wire_inbound, relay_authentication_120, .timeout = 60)
+{
+	struct replay replay;
+	struct recording recording;
+
+	recording_load(arena_new(), "120-relay-auth-errors");
+	replay_begin(&replay, "nova.test", "open");
+	recording = recording_load(replay.arena, "120-relay-auth-errors");
+	for (size_t i = 0; i < recording.count; i++) {
+		/* The last one meets a peer that was revoked meanwhile. */
+		if (i == recording.count - 1)
+			replay_sql(&replay,
+			    "UPDATE federation_peers SET status = 'revoked'");
+		replay_exchange(&replay, &recording, i);
+	}
+	replay_end(&replay);
+}
+
+Test(wire_inbound, relay_body_rules_121, .timeout = 60)
+{
+	static const char signature[] = "signature check";
+	static const struct deviation deviations[] = {
+		{ 13, "homeward relay: sourceInstance must be the signer's",
+		    400, "sourceInstance" },
+		{ 16, signature, 200, "\"accepted\":[]" },
+		{ 17, signature, 401, "Invalid signature" },
+		{ 18, signature, 200, "\"accepted\":[]" },
+		{ 19, signature, 401, "Invalid signature" },
+		{ 20, signature, 200, "\"accepted\":[]" },
+		{ 21, signature, 200, "\"accepted\":[]" },
+		/* Duplicate members have no one meaning: refused. */
+		{ 24, signature, 400, "Bad Request" },
+		{ 25, signature, 200, "\"accepted\":[]" },
+		{ 26, signature, 200, "\"accepted\":[]" },
+		{ 27, signature, 200, "\"accepted\":[]" },
+		/* Text is signed as it is; it is only no relay request. */
+		{ 30, signature, 400, "Invalid relay request format" },
+		{ 33, signature, 401, "Invalid signature" },
+		{ 0 },
+	};
+
+	case_alone("nova.test", "121-relay-body-errors", deviations);
+}
+
+Test(wire_inbound, relay_size_limit_122, .timeout = 60)
+{
+	static const struct deviation deviations[] = {
+		/* Sync and rotation come with the whole protocol. */
+		{ 3, "sync", 0, NULL },
+		{ 4, "sync", 0, NULL },
+		{ 5, "rotate", 0, NULL },
+		{ 0 },
+	};
+	struct replay replay;
+	struct recording recording;
+
+	recording_load(arena_new(), "122-relay-size-limit");
+	replay_begin(&replay, "nova.test", "open");
+	recording = recording_load(replay.arena, "122-relay-size-limit");
+	replay.deviations = deviations;
+	replay_peer(&replay, "luna.test", recording.exchanges[0].secret);
+	for (size_t i = 0; i < recording.count; i++)
+		replay_exchange(&replay, &recording, i);
+	replay_end(&replay);
+}
+
+Test(wire_inbound, relay_event_refusals_123, .timeout = 60)
+{
+	static const struct deviation deviations[] = {
+		/* alice has no account at luna: her message from there and
+		 * its deletion are not taken. The record's server had met the
+		 * number 12 before. */
+		{ 1, "homeward relay", 200,
+		    "{\"accepted\":[\"c4-02952\",\"c8-02952\",\"c9-02952\","
+		    "\"c10-02952\",null,12],\"rejected\":["
+		    "{\"messageId\":\"c0-02952\","
+		    "\"reason\":\"missing_message_payload\"},"
+		    "{\"messageId\":\"c1-02952\","
+		    "\"reason\":\"missing_participants\"},"
+		    "{\"messageId\":\"c2-02952\","
+		    "\"reason\":\"missing_participants\"},"
+		    "{\"messageId\":\"c3-02952\","
+		    "\"reason\":\"attribution_mismatch\"},"
+		    "{\"messageId\":\"c4-02952\",\"reason\":\"duplicate\"},"
+		    "{\"messageId\":\"c5-02952\","
+		    "\"reason\":\"author_not_found\"},"
+		    "{\"messageId\":\"c6-02952\","
+		    "\"reason\":\"channel_not_found\"},"
+		    "{\"messageId\":\"c7-02952\","
+		    "\"reason\":\"attribution_mismatch\"},"
+		    "{\"messageId\":\"c11-02952\","
+		    "\"reason\":\"processing_error\"}],"
+		    "\"maxUploadSize\":104857600}" },
+		/* One bad event costs only itself. */
+		{ 2, "rejected entries", 200,
+		    "[{\"messageId\":\"nope-02952\","
+		    "\"reason\":\"unknown_message\"}" },
+		{ 4, "homeward relay", 200,
+		    "{\"accepted\":[\"c4-02952\",\"c4-02952\"],\"rejected\":["
+		    "{\"messageId\":\"nope-02952\","
+		    "\"reason\":\"unknown_message\"},"
+		    "{\"messageId\":\"c4-02952\","
+		    "\"reason\":\"attribution_mismatch\"},"
+		    "{\"messageId\":\"nope-02952\","
+		    "\"reason\":\"unknown_message\"},"
+		    "{\"messageId\":\"c7-02952\","
+		    "\"reason\":\"unknown_message\"},"
+		    "{\"messageId\":\"c7-02952\","
+		    "\"reason\":\"unknown_message\"}],"
+		    "\"maxUploadSize\":104857600}" },
+		{ 0 },
+	};
+	struct replay replay;
+	struct recording recording;
+
+	recording_load(arena_new(), "123-relay-event-rejections");
+	replay_begin(&replay, "nova.test", "open");
+	recording = recording_load(replay.arena, "123-relay-event-rejections");
+	replay.deviations = deviations;
+	for (size_t i = 0; i < 5; i++)
+		replay_exchange(&replay, &recording, i);
+	replay_end(&replay);
+}
+
+/* The record leaves out the requests between the first and the 91st. */
+Test(wire_inbound, relay_rate_limit_124, .timeout = 60)
+{
+	struct replay replay;
+	struct recording recording;
+	struct exchange *second;
+	size_t first_429 = 0;
+
+	recording_load(arena_new(), "124-relay-rate-limit");
+	replay_begin(&replay, "nova.test", "open");
+	recording = recording_load(replay.arena, "124-relay-rate-limit");
+	second = &recording.exchanges[1];
+	while (recording.exchanges[first_429].status != 429)
+		first_429++;
+	for (size_t i = 0; i < first_429; i++)
+		replay_exchange(&replay, &recording, i);
+	for (size_t sent = first_429 - 1; sent < 90; sent++) {
+		const char *timestamp = arena_printf(
+		    replay.arena, "%lld", (long long)clock_wall_ms());
+		const char *nonce = nonce_fresh(replay.arena);
+		char signature[SIGN_TEXT_MAX];
+		struct test_request request = {
+			.method = "POST",
+			.path = "/api/federation/relay",
+			.bytes = second->body,
+			.content_type = "application/json",
+		};
+
+		sign_make(
+		    second->secret, timestamp, nonce, second->body, signature);
+		request.headers = arena_printf(replay.arena,
+		    "X-Federation-Origin: https://luna.test\r\n"
+		    "X-Federation-Timestamp: %s\r\n"
+		    "X-Federation-Nonce: %s\r\n"
+		    "X-Federation-Signature: %s\r\n",
+		    timestamp, nonce, signature);
+		cr_assert_eq(
+		    test_http(replay.arena, replay.port, &request).status, 200);
+	}
+	for (size_t i = first_429; i < recording.count; i++)
+		replay_exchange(&replay, &recording, i);
+	replay_end(&replay);
+}
