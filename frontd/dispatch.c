@@ -71,6 +71,12 @@ static void say_busy(struct call *call)
 	reply_error(&call->req, &call->err);
 }
 
+void call_give_up(struct call *call)
+{
+	say_busy(call);
+	call_send(call);
+}
+
 /* A worker is through with it: loop thread again. */
 static void call_done(void *arg)
 {
@@ -96,6 +102,8 @@ bool call_submit(struct call *call)
 {
 	struct dispatch *dispatch = call->dispatch;
 
+	if (dispatch->stopping)
+		return false;
 	if (work_running(dispatch->pool) == 0)
 		dispatch->last_done_ms = clock_steady_ms();
 	return work_submit(dispatch->pool, call_run, call_done, call);
@@ -116,10 +124,8 @@ void dispatch_request(struct http_exchange *ex, void *arg)
 		return;
 	}
 	call = call_new(dispatch, ex);
-	if (!call_submit(call)) {
-		say_busy(call);
-		call_send(call);
-	}
+	if (!call_submit(call))
+		call_give_up(call);
 }
 
 static const char *layer_text(int status)
@@ -141,8 +147,8 @@ void dispatch_error(
 
 /* ---- life ---- */
 
-struct dispatch *dispatch_new(struct loop *loop,
-    const struct frontd_conf *conf, const struct node *node)
+struct dispatch *dispatch_new(
+    struct loop *loop, const struct frontd_conf *conf, const struct node *node)
 {
 	struct dispatch *dispatch = calloc(1, sizeof(*dispatch));
 

@@ -31,6 +31,7 @@ struct dispatch {
 	struct parking *parking;
 	int64_t next_number;
 	size_t in_flight;
+	bool stopping;	      /* the workers are being sent home */
 	int64_t last_done_ms; /* steady: a worker gave something back */
 	int64_t refusals_unsaid;
 	struct loop_timer *sum_timer;
@@ -39,8 +40,6 @@ struct dispatch {
 /* State of a worker thread. */
 struct worker {
 	struct conn *conn;
-	struct arena *arena;
-	const struct dispatch *dispatch;
 };
 
 struct call {
@@ -51,28 +50,29 @@ struct call {
 	struct err err;
 	bool failed;
 	bool resumed; /* run what follows the answer of a peer */
-	bool waiting; /* resumed, and with a worker */
 	char sqlstate[6];
 	int64_t number;
 	int64_t began_us;
-	int64_t due_ms; /* wall: end of waiting */
+	int64_t due_ms;	   /* wall: end of waiting */
 	struct call *next; /* in a list of park.c */
 };
 
 /* ---- dispatch.c ---- */
 
-struct dispatch *dispatch_new(struct loop *loop,
-    const struct frontd_conf *conf, const struct node *node);
+struct dispatch *dispatch_new(
+    struct loop *loop, const struct frontd_conf *conf, const struct node *node);
 void dispatch_free(struct dispatch **dispatch);
 
 void dispatch_request(struct http_exchange *ex, void *dispatch);
-void dispatch_error(struct arena *arena, int status, struct http_reply *reply,
-    void *dispatch);
+void dispatch_error(
+    struct arena *arena, int status, struct http_reply *reply, void *dispatch);
 
 /* Hands the call to a worker; false when the queue is full. */
 MUST_CHECK bool call_submit(struct call *call);
 /* Sends what the call holds and ends it. */
 void call_send(struct call *call);
+/* The same with 503. */
+void call_give_up(struct call *call);
 
 const struct match *call_match(const struct request *req);
 void call_park_until(struct request *req, int64_t deadline_ms);

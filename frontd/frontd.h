@@ -23,8 +23,8 @@ struct frontd_conf {
 	int64_t connections_max;
 	int64_t connections_per_address_max;
 	int64_t requests_per_connection_max;
-	bool rate_limits;          /* off only for load tests on loopback */
-	int64_t rate_general;      /* requests a minute and address */
+	bool rate_limits;     /* off only for load tests on loopback */
+	int64_t rate_general; /* requests a minute and address */
 	int64_t password_slots;
 	int64_t password_ops;
 	int64_t password_memory;

@@ -123,8 +123,8 @@ static void say_no_route(struct arena *arena, const struct http_head *head,
     int status, struct http_reply *reply)
 {
 	reply_layer(arena, reply, status, NULL,
-	    arena_printf(arena, "Route %s:%s not found", head->method,
-		head->target));
+	    arena_printf(
+		arena, "Route %s:%s not found", head->method, head->target));
 }
 
 static void say_too_many(struct arena *arena, const struct limit_state *state,
@@ -164,11 +164,11 @@ static bool rate_fits(struct dispatch *dispatch, struct http_exchange *ex,
 		return true;
 	if (route->rate_max)
 		return count(dispatch, ex,
-		    arena_printf(http_arena(ex), "%s %s", route->method,
-			route->pattern),
+		    arena_printf(
+			http_arena(ex), "%s %s", route->method, route->pattern),
 		    route->rate_max, route->rate_window_ms);
-	return count(dispatch, ex, "general", dispatch->conf->rate_general,
-	    WINDOW_MS);
+	return count(
+	    dispatch, ex, "general", dispatch->conf->rate_general, WINDOW_MS);
 }
 
 /* ---- media type ---- */
@@ -254,8 +254,7 @@ static bool head_fits(struct dispatch *dispatch, struct http_exchange *ex,
 	return true;
 }
 
-int64_t gate_head(
-    struct http_exchange *ex, struct http_reply *reply, void *arg)
+int64_t gate_head(struct http_exchange *ex, struct http_reply *reply, void *arg)
 {
 	struct dispatch *dispatch = arg;
 	const struct http_head *head = http_head(ex);

@@ -86,8 +86,8 @@ static size_t code_place(int status)
 /* Is there room for one more line about refusals? Else it is summed up. */
 static bool may_say(struct dispatch *dispatch)
 {
-	struct limit_state state = limit_count(dispatch->limit, "log", "refused",
-	    REFUSAL_LINES_MAX, REFUSAL_WINDOW_MS);
+	struct limit_state state = limit_count(dispatch->limit, "log",
+	    "refused", REFUSAL_LINES_MAX, REFUSAL_WINDOW_MS);
 
 	if (state.allowed)
 		return true;

@@ -124,8 +124,7 @@ static void look_run(void *arg, void *state)
 	struct err err;
 
 	look->ok = sql_many(tx, &SQL_park_answered, answered_shape,
-		       &look->answered, &err,
-		       v_ids(look->ids, look->count)) &&
+		       &look->answered, &err, v_ids(look->ids, look->count)) &&
 	    tx_commit(tx, &err);
 }
 
@@ -149,7 +148,7 @@ void parking_look(struct parking *parking)
 	struct arena *arena;
 	struct look *look;
 
-	if (parking->looking || !parking->parked)
+	if (parking->looking || !parking->parked || parking->dispatch->stopping)
 		return;
 	arena = arena_new();
 	look = ARENA_NEW(arena, struct look);
@@ -159,8 +158,8 @@ void parking_look(struct parking *parking)
 	for (struct call *call = parking->parked; call; call = call->next)
 		look->ids[look->count++] = call->req.parked_ask;
 	parking->next_look_ms = clock_steady_ms() + LOOK_MS;
-	parking->looking = work_submit(
-	    parking->dispatch->pool, look_run, look_done, look);
+	parking->looking =
+	    work_submit(parking->dispatch->pool, look_run, look_done, look);
 	if (!parking->looking)
 		arena_free(&arena);
 }
@@ -227,16 +226,29 @@ struct parking *parking_new(struct dispatch *dispatch)
 	if (!parking)
 		abort();
 	parking->dispatch = dispatch;
-	parking->timer =
-	    loop_timer_new(dispatch->loop, parking_tick, parking);
+	parking->timer = loop_timer_new(dispatch->loop, parking_tick, parking);
 	return parking;
 }
 
-/* What still waits is given up with its exchange's server. */
+static struct call *list_take(struct call **list)
+{
+	struct call *call = *list;
+
+	if (call)
+		*list = call->next;
+	return call;
+}
+
 void parking_free(struct parking **parking)
 {
+	struct call *call;
+
 	if (!*parking)
 		return;
+	while ((call = list_take(&(*parking)->parked)) != NULL)
+		call_give_up(call);
+	while ((call = list_take(&(*parking)->held)) != NULL)
+		call_send(call);
 	loop_timer_free(&(*parking)->timer);
 	free(*parking);
 	*parking = NULL;

@@ -39,7 +39,8 @@ struct request {
 	size_t reply_header_count;
 	int64_t parked_ask;
 	bool (*after)(struct request *req, struct err *err);
-	int64_t reply_not_before; /* wall ms: hold the answer until then, or 0 */
+	int64_t
+	    reply_not_before; /* wall ms: hold the answer until then, or 0 */
 };
 
 /* A part of the path by the route's name (":id"); "" when absent. */

@@ -33,8 +33,8 @@ static void param_add(struct arena *arena, struct match *match,
 {
 	assert(match->param_count < PATH_PARAMS_MAX);
 	match->params[match->param_count++] = (struct path_param){
-		.name = arena_textn(arena, (const char *)name.data + 1,
-		    name.len - 1),
+		.name = arena_textn(
+		    arena, (const char *)name.data + 1, name.len - 1),
 		.value = arena_textn(arena, value.data, value.len),
 	};
 }

@@ -67,7 +67,7 @@ static bool run_in_tx(struct call *call, struct tx *tx)
 	struct request *req = &call->req;
 	const struct route *route = call->match->route;
 	struct err *err = &call->err;
-	bool (*after)(struct request *req, struct err *err) = req->after;
+	bool (*after)(struct request * req, struct err * err) = req->after;
 
 	req->tx = tx;
 	req->after = NULL;

@@ -22,11 +22,11 @@ struct test_reply {
 struct test_request {
 	const char *method;
 	const char *path;
-	const char *token;        /* sent as bearer; NULL: none */
+	const char *token;	  /* sent as bearer; NULL: none */
 	const char *content_type; /* NULL: JSON if there is a body; "": none */
-	const char *headers;      /* further lines, each with its \r\n, or NULL */
-	const char *body;         /* NUL-ended text or NULL */
-	struct bytes bytes;       /* instead of body */
+	const char *headers; /* further lines, each with its \r\n, or NULL */
+	const char *body;    /* NUL-ended text or NULL */
+	struct bytes bytes;  /* instead of body */
 };
 
 struct test_reply test_http(

@@ -7,8 +7,9 @@
  * children with the settings of the test in their environment, awaited by
  * their READY=1, and ended by their process id.
  *
- * test_node_free kills what still runs and drops the database; a test that
- * fails leaves both to atexit.
+ * The cluster is test_db.h's; a test begins with test_db_needed(). Daemons
+ * use the role made for them. test_node_free kills what still runs and drops
+ * the database. A daemon dies with the test's process in any case.
  */
 #ifndef POSTRIDER_TEST_NODE_H
 #define POSTRIDER_TEST_NODE_H
@@ -17,15 +18,17 @@
 
 #include "common/base/arena.h"
 
+#define TEST_PASSWORD "correct-horse"
+
 enum { TEST_DAEMONS_MAX = 8, TEST_READY_MS = 20000 };
 
 struct test_daemon {
 	const char *program; /* "postrider-frontd" */
 	const char *log;     /* path of its stderr */
-	int port;            /* frontd: where this one listens */
-	pid_t pid;           /* 0: not running */
-	int socket;          /* inherited by frontd, kept over restarts */
-	int notify;          /* receiving end of NOTIFY_SOCKET */
+	int port;	     /* frontd: where this one listens */
+	pid_t pid;	     /* 0: not running */
+	int socket;	     /* inherited by frontd, kept over restarts */
+	int notify;	     /* receiving end of NOTIFY_SOCKET */
 	const char *notify_path;
 	const char *const *settings;
 	struct test_node *node;
@@ -34,13 +37,13 @@ struct test_daemon {
 struct test_node {
 	struct arena *arena;
 	const char *dir;
-	const char *host;     /* "nova.localhost" */
-	const char *origin;   /* "http://nova.localhost:<port>" */
+	const char *host;   /* "nova.localhost" */
+	const char *origin; /* "http://nova.localhost:<port>" */
 	int port;
-	const char *database; /* conninfo */
+	char *database; /* conninfo of the superuser, for test_db.h */
 	struct test_daemon daemons[TEST_DAEMONS_MAX];
 	size_t daemon_count;
-	int first_socket;
+	int socket; /* of the origin's port; -1: given to a frontd */
 };
 
 /* A fresh migrated database and an origin on a loopback port; no daemon. */
