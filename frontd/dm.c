@@ -1,6 +1,7 @@
 #include "common/base/id.h"
 #include "common/chat/message.h"
 #include "common/federation/outbox.h"
+#include "common/federation/person.h"
 #include "frontd/request.h"
 
 enum {
@@ -9,7 +10,6 @@ enum {
 	EVENTS_MAX = 500,
 	CONTENT_READ_MAX = 1024 * 1024,
 	INSTANCE_MAX = 512,
-	HOME_USER_ID_MAX = 256,
 	BODY_MAX = 1024 * 1024
 };
 
@@ -22,6 +22,72 @@ static bool dm_list(struct request *req, struct err *err)
 
 	return channel_list_json(req->tx, req->user.id, &json, err) &&
 	    reply_json(req, 200, json);
+}
+
+/* A person of another node, who may not be known here yet. */
+static bool target_remote(struct request *req, const char *home_user_id,
+    const char *instance, struct user *target, struct err *err)
+{
+	int port;
+	struct person person = {
+		.host = instance_host(req->arena, instance, &port),
+		.home_user_id = home_user_id,
+		.wanted = true,
+	};
+
+	if (!person.host)
+		return err_set(err, ERR_INVALID, "Invalid home instance");
+	if (!persons_find(req->tx, req->node, &person, 1, err) ||
+	    !persons_make(req->tx, req->node, NULL, &person, 1, err))
+		return false;
+	if (!person.id || person.is_gone)
+		return err_set(err, ERR_ABSENT, "User not found");
+	return user_by_id(req->tx, person.id, target, err);
+}
+
+static bool target_local(
+    struct request *req, int64_t id, struct user *target, struct err *err)
+{
+	if (!user_by_id(req->tx, id, target, err))
+		return err->code == ERR_ABSENT
+		    ? err_set(err, ERR_ABSENT, "User not found")
+		    : false;
+	if (target->is_deleted)
+		return err_set(err, ERR_ABSENT, "User not found");
+	return true;
+}
+
+static bool target_read(
+    struct request *req, struct user *target, struct err *err)
+{
+	struct json_in in = json_read(req->arena, req->body, err);
+	int64_t id = json_id_opt(&in, "userId");
+	const char *home_user_id =
+	    json_text_opt(&in, "homeUserId", HOME_USER_ID_MAX);
+	const char *instance = json_text_opt(&in, "homeInstance", INSTANCE_MAX);
+
+	if (!json_done(&in))
+		return false;
+	if (home_user_id && *home_user_id && instance && *instance)
+		return target_remote(req, home_user_id, instance, target, err);
+	if (!id)
+		return err_set(err, ERR_INVALID, "userId is required");
+	return target_local(req, id, target, err);
+}
+
+/* POST /api/dm */
+static bool dm_open(struct request *req, struct err *err)
+{
+	struct channel channel;
+	struct user target;
+	const char *json;
+	bool created;
+
+	return target_read(req, &target, err) &&
+	    channel_open_pair(
+		req->tx, &req->user, &target, &channel, &created, err) &&
+	    channel_json(req->tx, channel.id, created, &json, err) &&
+	    reply_json(req, created ? 201 : 200, json);
 }
 
 /* DELETE /api/dm/:id */
@@ -188,6 +254,7 @@ static bool conversation_events(struct request *req, struct err *err)
 /* clang-format off */
 const struct route dm_routes[] = {
 	{ "GET",    "/api/dm",                       USER, 1024,     0, 0,    dm_list },
+	{ "POST",   "/api/dm",                       USER, BODY_MAX, 0, 0,    dm_open },
 	{ "DELETE", "/api/dm/:id",                   USER, 1024,     0, 0,    dm_close },
 	{ "GET",    "/api/dm/:id/messages",          USER, 1024,     0, 0,    dm_messages },
 	{ "POST",   "/api/dm/:id/messages",          USER, BODY_MAX, 5, 5000, dm_message_post },

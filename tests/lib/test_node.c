@@ -256,7 +256,6 @@ static void ready_await(struct test_daemon *daemon)
 {
 	if (test_daemon_says(daemon, "READY=1", TEST_READY_MS))
 		return;
-	test_daemon_logged(daemon, "", 0);
 	cr_assert_fail("%s is not ready, see %s", daemon->program, daemon->log);
 }
 
