@@ -12,7 +12,7 @@
 struct outboxd_conf {
 	struct conf_common common;
 	int64_t answer_timeout; /* how long a peer may take for a batch */
-	int64_t peers_at_once;  /* leases held at most */
+	int64_t peers_at_once;	/* leases held at most */
 };
 
 extern struct outboxd_conf outboxd_conf;

@@ -1,0 +1,40 @@
+/*
+ * lease -- who holds what, and for how long.
+ *
+ * A lease is three columns of the row it covers: lease_worker, lease_token,
+ * lease_until. Taking it is a short committed transaction; nothing stays open
+ * while the network is waited for. Every later write of the holder names the
+ * token and changes nothing once somebody else has taken over. A lease is
+ * renewed by timer and ends by itself, by its holder's death (worker.h), or
+ * when it is given back.
+ *
+ * Here is what all holders of peers need; other queues add their tables.
+ * Worker threads.
+ */
+#ifndef POSTRIDER_LEASE_H
+#define POSTRIDER_LEASE_H
+
+#include "common/pg/sql.h"
+
+enum { LEASE_MS = 30 * 1000, LEASE_RENEW_MS = 10 * 1000 };
+
+/* A leased row that is still ours. may_go_on: nobody revoked or paused it. */
+struct lease_kept {
+	int64_t id;
+	bool may_go_on;
+};
+
+/* Renews those of count leases that still carry their token. */
+MUST_CHECK bool lease_renew_peers(struct tx *tx, const int64_t *peers,
+    const char *const *tokens, size_t count, struct rows *kept,
+    struct err *err);
+
+/* Gives back whatever peers this worker holds (after losing its lock). */
+MUST_CHECK bool lease_drop_peers(
+    struct tx *tx, int64_t worker, struct err *err);
+
+/* Frees the peers of workers that are no longer alive; *freed counts them. */
+MUST_CHECK bool lease_reap_peers(
+    struct tx *tx, int64_t *freed, struct err *err);
+
+#endif

@@ -1,0 +1,35 @@
+-- Leases on federation_peers. What a holder writes names its token.
+
+-- name: lease_renew_peers :many
+-- $1 peers, $2 tokens, $3 how long
+WITH kept AS (
+    UPDATE federation_peers p
+       SET lease_until = now() + $3
+      FROM unnest($1::bigint[], $2::text[]) AS h (id, token)
+     WHERE p.id = h.id AND p.lease_token = h.token::uuid AND p.lease_until > now()
+    RETURNING p.id, p.status, p.paused_until)
+SELECT id,
+       status <> 'revoked' AND status <> 'awaiting_approval'
+           AND coalesce(paused_until, '-infinity') <= now() AS may_go_on
+  FROM kept;
+
+-- name: lease_drop_peers :none
+UPDATE federation_peers
+   SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
+ WHERE lease_worker = $1;
+
+-- name: lease_reap_peers :none
+-- SKIP LOCKED: whoever is at work on the row is alive, or frees it himself.
+WITH alive AS MATERIALIZED (
+    SELECT l.classid::bigint << 32 | l.objid::bigint AS id
+      FROM pg_locks l
+     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())),
+dead AS MATERIALIZED (
+    SELECT p.id FROM federation_peers p
+     WHERE p.lease_worker IS NOT NULL AND p.lease_until > now()
+       AND NOT EXISTS (SELECT FROM alive a WHERE a.id = p.lease_worker)
+       FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE federation_peers p
+   SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
+  FROM dead WHERE p.id = dead.id;

@@ -1,0 +1,66 @@
+-- Draining the outbox: what the holder of a peer's lease says to PostgreSQL.
+
+-- name: drain_claim :many
+-- $1 room, $2 how long, $3 worker
+-- A CTE: a subquery under IN may run again and lock more than was asked.
+-- NO KEY: nobody who only refers to the peer has to wait for us.
+WITH due AS MATERIALIZED (
+    SELECT p.id FROM federation_peers p
+     WHERE p.next_attempt_at <= now() AND p.lease_until < now()
+       AND coalesce(p.paused_until, '-infinity') <= now()
+       AND (p.status IN ('active', 'unreachable')
+            OR p.status = 'pending' AND p.hmac_secret IS NOT NULL
+               AND p.initiated_at IS NOT NULL
+               AND coalesce(p.attempt_until, '-infinity') < now())
+       AND EXISTS (SELECT FROM federation_outbox o WHERE o.peer_id = p.id)
+     ORDER BY p.next_attempt_at, p.id
+     LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE federation_peers p
+   SET lease_worker = $3, lease_token = gen_random_uuid(), lease_until = now() + $2
+  FROM due WHERE p.id = due.id
+RETURNING p.id AS peer, p.origin, p.lease_token::text AS token, p.status,
+          p.hmac_secret, p.presented_through, p.transport_failures, p.auth_failures,
+          p.retry_batch_limit, p.remote_max_upload_size;
+
+-- name: drain_fetch :many
+-- $1 peer, $2 token, $3 cursor, $4 window, $5 what is settled
+-- Acknowledges and reads on, in one statement and only for the holder. Without
+-- the lease there is no row; with it and an empty outbox one row of NULLs. The
+-- cursor is a hint: entries commit late. ANY: a range without a lower bound
+-- would read every dead row again.
+WITH held AS MATERIALIZED (
+    SELECT id FROM federation_peers
+     WHERE id = $1 AND lease_token = $2::uuid AND lease_until > now()
+       FOR NO KEY UPDATE),
+gone AS (
+    DELETE FROM federation_outbox
+     WHERE peer_id = $1 AND id = ANY ($5::bigint[]) AND EXISTS (SELECT FROM held))
+SELECT e.id, e.context_type, e.context_id, e.event_type, e.entity_id, e.payload,
+       e.encryption_version, e.created_at, e.expires_at, e.retry_at, e.refusals, e.reason
+  FROM held LEFT JOIN LATERAL (
+        SELECT * FROM federation_outbox o
+         WHERE o.peer_id = $1 AND o.id > $3 AND o.id <> ALL ($5::bigint[])
+         ORDER BY o.peer_id, o.id LIMIT $4) e ON true;
+
+-- name: drain_remove :none
+-- Under drain_hold or drain_fetch.
+DELETE FROM federation_outbox WHERE peer_id = $1 AND id = ANY ($2::bigint[]);
+
+-- name: drain_present :one
+-- $1 peer, $2 token, $3 the batch's last id, $4 how many entries ahead
+-- What leaves, and during a backlog what will leave soon, counts as presented.
+UPDATE federation_peers p
+   SET presented_through = greatest(p.presented_through, $3, (
+        SELECT max(a.id) FROM (
+            SELECT o.id FROM federation_outbox o
+             WHERE o.peer_id = $1 AND o.id > $3
+             ORDER BY o.peer_id, o.id LIMIT $4) a))
+ WHERE p.id = $1 AND p.lease_token = $2::uuid AND p.lease_until > now()
+RETURNING p.presented_through;
+
+-- name: drain_release :none
+-- $1 peer, $2 token, $3 how long nobody shall look
+UPDATE federation_peers
+   SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity',
+       next_attempt_at = greatest(next_attempt_at, now() + $3)
+ WHERE id = $1 AND lease_token = $2::uuid;
