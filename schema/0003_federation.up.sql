@@ -83,6 +83,10 @@ CREATE TABLE federation_outbox (
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_insert_scale_factor = 0.2,
     autovacuum_vacuum_cost_delay = 1, autovacuum_analyze_scale_factor = 0.2);
 ALTER SEQUENCE federation_outbox_ids OWNED BY federation_outbox.id;
+-- Few rows, and an insert never touches it: what is set aside is found and
+-- counted without reading what waits.
+CREATE INDEX federation_outbox_set_aside ON federation_outbox (peer_id, id)
+    WHERE retry_at IS NOT NULL;
 COMMENT ON TABLE federation_outbox IS 'Events owed to peers, per peer in order of id.';
 
 CREATE TABLE dead_letters (
@@ -102,6 +106,7 @@ CREATE TABLE dead_letters (
     peer_answer text,
     refusals integer NOT NULL DEFAULT 0
 );
+CREATE INDEX dead_letters_by_queue ON dead_letters (queue);
 CREATE INDEX dead_letters_by_age ON dead_letters (died_at);
 COMMENT ON TABLE dead_letters IS 'What could not be delivered, with the reason; replayable.';
 
@@ -163,6 +168,8 @@ CREATE UNLOGGED TABLE s2s_requests (
     error text
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 CREATE INDEX s2s_requests_open ON s2s_requests (created_at) WHERE claimed_at IS NULL;
+CREATE INDEX s2s_requests_running ON s2s_requests (origin)
+    WHERE claimed_at IS NOT NULL AND answered_at IS NULL;
 CREATE INDEX s2s_requests_by_age ON s2s_requests (created_at);
 
 CREATE TABLE nonces (
@@ -173,3 +180,11 @@ CREATE TABLE nonces (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX nonces_by_age ON nonces (seen_at);
 COMMENT ON TABLE nonces IS 'Nonces of verified requests, kept 30 minutes.';
+
+-- Verified requests of each peer in its current minute; all frontd count here.
+CREATE UNLOGGED TABLE peer_rates (
+    peer_id bigint PRIMARY KEY,
+    minute timestamptz NOT NULL,
+    requests bigint NOT NULL
+) WITH (fillfactor = 50);
+COMMENT ON TABLE peer_rates IS 'Verified requests of a peer in the current minute.';
