@@ -38,6 +38,8 @@ GRANT SELECT, INSERT ON federation_outbox, federation_mutation_log, nonces,
     federation_file_queue, fediverse_outbound_queue
     TO postrider_frontd;
 GRANT SELECT, INSERT, UPDATE ON s2s_requests, fediverse_actors TO postrider_frontd;
+GRANT SELECT, INSERT, UPDATE, DELETE ON peer_rates TO postrider_frontd;
+GRANT DELETE ON federation_outbox TO postrider_frontd; -- of a revoked peer
 GRANT SELECT ON federation_allowed_origins, dead_letters TO postrider_frontd;
 GRANT USAGE ON SEQUENCE federation_outbox_ids TO postrider_frontd;
 

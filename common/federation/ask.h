@@ -12,6 +12,8 @@
  *            fresh secret, signed with the offered one; then one signed empty
  *            relay; only 200 to that activates the row and counts as answered
  *            200.
+ *            body is the offered secret, sealed for the peer's row; without
+ *            one the row's own offered secret serves (an approval).
  *   relay    POST {origin}/api/federation/relay, body as given, signed.
  *   info     GET {origin}/api/instance/info.
  *
@@ -32,7 +34,8 @@ struct ask {
 	int64_t deadline; /* wall ms */
 	/* the answer */
 	int64_t answered_at;
-	const char *outcome; /* answered no_connection unknown refused too_late */
+	const char
+	    *outcome; /* answered no_connection unknown refused too_late */
 	int64_t status;
 	const char *answer; /* at most 64 kB */
 	const char *error;
@@ -43,6 +46,10 @@ extern const struct shape ask_shape[];
 MUST_CHECK bool ask_add(struct tx *tx, struct ask *ask, struct err *err);
 /* Whatever is known by now; answered_at is 0 while it runs. */
 MUST_CHECK bool ask_read(
+    struct tx *tx, int64_t id, struct ask *ask, struct err *err);
+/* The same, but nobody waits any longer: an open one ends here, too_late when
+ * it was never sent, else unknown. */
+MUST_CHECK bool ask_close(
     struct tx *tx, int64_t id, struct ask *ask, struct err *err);
 
 #endif

@@ -20,9 +20,9 @@ struct peer {
 	const char *instance_name;
 	const char *status;
 	const char *instance_id;
-	struct bytes hmac_secret;         /* sealed */
+	struct bytes hmac_secret;	  /* sealed */
 	struct bytes pending_hmac_secret; /* sealed */
-	struct bytes offered_secret;      /* sealed */
+	struct bytes offered_secret;	  /* sealed */
 	int64_t offered_at;
 	int64_t initiated_at;
 	int64_t attempt_until;
@@ -45,6 +45,10 @@ MUST_CHECK bool peer_by_id(
     struct tx *tx, int64_t id, struct peer *peer, struct err *err);
 MUST_CHECK bool peer_list(struct tx *tx, struct rows *peers, struct err *err);
 
+bool peer_status_is(const struct peer *peer, const char *status);
+/* active or unreachable: trust is settled. */
+bool peer_is_live(const struct peer *peer);
+
 /* The Peer object of the client API; no secrets. */
 void peer_write(struct buf *out, const struct peer *peer);
 
@@ -55,6 +59,14 @@ const char *peer_pending_secret(
     struct arena *arena, const struct node *node, const struct peer *peer);
 struct bytes peer_seal(struct arena *arena, const struct node *node,
     int64_t peer, const char *secret);
+const char *peer_open(struct arena *arena, const struct node *node,
+    int64_t peer, struct bytes box);
+
+/* Which of the peer's secrets a signature within the window is made with. */
+enum peer_secret_kind { PEER_NO_SECRET, PEER_SECRET, PEER_PENDING_SECRET };
+enum peer_secret_kind peer_verify(struct arena *arena, const struct node *node,
+    const struct peer *peer, const struct sign_headers *headers,
+    struct bytes body);
 
 /*
  * The authentication order of POST /relay and its like (recorded case 120):
