@@ -38,7 +38,8 @@ bool token_parse(const char *authorization, struct token *token)
 	size_t len;
 	int64_t session;
 
-	if (!authorization || strncasecmp(authorization, "Bearer ", SCHEME_LEN))
+	if (!authorization ||
+	    strncasecmp(authorization, "Bearer ", SCHEME_LEN) != 0)
 		return false;
 	id = authorization + SCHEME_LEN;
 	dot = strchr(id, '.');

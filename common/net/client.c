@@ -24,14 +24,24 @@ struct client {
 
 /* ---- a call's end ---- */
 
+static void call_link(struct client_call *call, struct client *client)
+{
+	call->client = client;
+	call->next = client->calls;
+	if (call->next)
+		call->next->prev = call;
+	client->calls = call;
+	client->in_flight++;
+}
+
 static void call_unlink(struct client_call *call)
 {
 	struct client *client = call->client;
 
-	if (call->prev)
-		call->prev->next = call->next;
-	else
+	if (client->calls == call)
 		client->calls = call->next;
+	else
+		call->prev->next = call->next;
 	if (call->next)
 		call->next->prev = call->prev;
 	client->in_flight--;
@@ -268,6 +278,7 @@ void client_free(struct client **client)
 	if (!c)
 		return;
 	while (c->calls)
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it is unlinked */
 		client_abort(c->calls);
 	curl_multi_cleanup(c->multi);
 	loop_timer_free(&c->timer);
@@ -287,18 +298,13 @@ struct client_call *client_send(struct client *client,
 	struct client_call *call = client_known(calloc(1, sizeof(*call)));
 
 	assert(request->timeout_ms > 0);
-	call->client = client;
 	call->policy = &client->policy;
 	call->done = done;
 	call->arg = arg;
 	call->began_ms = clock_steady_ms();
 	call->timeout_ms = request->timeout_ms;
 	buf_init(&call->body, NULL, request->answer_max);
-	call->next = client->calls;
-	if (call->next)
-		call->next->prev = call;
-	client->calls = call;
-	client->in_flight++;
+	call_link(call, client);
 	arena_reset(client->scratch);
 	if (!client_easy_init(call, request, client->scratch))
 		loop_timer_arm(client->refusal, 0);

@@ -255,6 +255,12 @@ static bool refuse(
 
 /* ---- for client.c ---- */
 
+void client_taken(CURLcode code)
+{
+	if (code != CURLE_OK)
+		abort();
+}
+
 void *client_known(void *memory)
 {
 	if (!memory)

@@ -51,11 +51,9 @@ struct client_call {
 };
 
 /* An option that curl refuses is our bug, or memory has run out. */
+void client_taken(CURLcode code);
 #define EASY_SET(easy, option, value)                                          \
-	do {                                                                   \
-		if (curl_easy_setopt((easy), (option), (value)) != CURLE_OK)   \
-			abort();                                               \
-	} while (0)
+	client_taken(curl_easy_setopt((easy), (option), (value)))
 
 /* What curl hands out when memory is left; ends the process otherwise. */
 void *client_known(void *memory);

@@ -282,7 +282,8 @@ const char *instance_host(struct arena *arena, const char *instance, int *port)
 	    (origin.plain && !host_is_local(origin.host)))
 		return NULL;
 	/* An origin may end in a slash; a bare host is nothing but a host. */
-	if (*written.rest && (url != instance || strcmp(written.rest, "/")))
+	if (*written.rest &&
+	    (url != instance || strcmp(written.rest, "/") != 0))
 		return NULL;
 	*port = origin.port;
 	if (origin.port == (origin.plain ? PORT_HTTP : PORT_HTTPS))
