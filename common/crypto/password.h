@@ -20,7 +20,7 @@ MUST_CHECK bool password_hash(struct arena *arena, const char *password,
     const char **hash, struct err *err);
 /* *match is false for any hash that isn't Argon2id (stubs). An unknown
  * account passes hash NULL and costs the same. */
-MUST_CHECK bool password_check(const char *hash, const char *password,
-    bool *match, struct err *err);
+MUST_CHECK bool password_check(
+    const char *hash, const char *password, bool *match, struct err *err);
 
 #endif

@@ -36,7 +36,7 @@ struct client_request {
 	const char *url;
 	const struct http_header *headers;
 	size_t header_count;
-	struct bytes body; /* must live until done */
+	struct bytes body;  /* must live until done */
 	int64_t timeout_ms; /* total */
 	size_t answer_max;  /* bytes; more fails with CLIENT_TOO_LARGE */
 };
@@ -45,8 +45,8 @@ enum client_outcome {
 	CLIENT_ANSWERED, /* a complete answer, of whatever status */
 	CLIENT_REFUSED_ADDRESS,
 	CLIENT_NO_CONNECTION, /* nothing was sent: resolve, connect, TLS */
-	CLIENT_CUT,           /* outcome unknown: sent, then lost */
-	CLIENT_TIMEOUT,       /* outcome unknown unless never connected */
+	CLIENT_CUT,	      /* outcome unknown: sent, then lost */
+	CLIENT_TIMEOUT,	      /* outcome unknown unless never connected */
 	CLIENT_TOO_LARGE,
 	CLIENT_ABORTED
 };
@@ -57,8 +57,8 @@ struct client_result {
 	int status;
 	struct bytes body;
 	const char *content_type; /* or NULL */
-	int64_t retry_after_ms;   /* bounded 0..1 day; -1: none */
-	const char *text;         /* for the log, no secrets */
+	int64_t retry_after_ms;	  /* bounded 0..1 day; -1: none */
+	const char *text;	  /* for the log, no secrets */
 	int64_t took_ms;
 };
 

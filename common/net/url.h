@@ -17,8 +17,8 @@
 struct origin {
 	const char *text; /* https://chat.example */
 	const char *host; /* chat.example; IPv6 in brackets */
-	int port;         /* 443 when absent */
-	bool plain;       /* http */
+	int port;	  /* 443 when absent */
+	bool plain;	  /* http */
 };
 
 /* From any URL: path, query, fragment are dropped. False: not acceptable. */

@@ -32,6 +32,8 @@ static const struct example examples[] = {
 	  "sha256=16e7260d52a86296c45f885cf97307986010926a18c3e678352b119730063fcc" },
 	{ "short", "n", "{ \"b\" : 1.0, \"c\":\"\\/\", \"d\":\"\xc3\xa9\" }",
 	  "sha256=69547a6302f70e41c711c41993d0efa7e495b7b7ad6b8f16d6c4c6e5e094acb7" },
+	{ "", "n", "{}",
+	  "sha256=70ee2cf3ada94fb6d181779c611e5c92cdac1be163a218f7afbd614364b04615" },
 	{ SECRET SECRET, "n", "{}",
 	  "sha256=95faf14b8bde625999bc4b0e3b194dc102f8f7cddfd20cd9194e2c4cec107cca" },
 };
