@@ -360,7 +360,7 @@ Test(http, workers_and_hang_ups_do_not_meet)
 	static const char text[] =
 	    POST("/later") "Content-Length: 5\r\n\r\nabcde" GET("/later")
 		POST("/later") "Content-Length: 1\r\n\r\nz";
-	enum { CLIENTS = 16, ROUNDS = 25 };
+	enum { CLIENTS = 16, ROUNDS = 100 };
 	int fds[CLIENTS];
 
 	for (int round = 0; round < ROUNDS; round++) {
