@@ -97,25 +97,83 @@ static const char *pair_federated_id(
 	return id;
 }
 
-static bool pair_make(struct tx *tx, const struct user *a, const struct user *b,
-    struct channel *channel, bool *made, struct err *err)
+static int64_t opener_of(const struct channel_pair *pairs, size_t count,
+    const struct channel *channel)
 {
-	const struct user *low = a->id <= b->id ? a : b;
-	const struct user *high = low == a ? b : a;
-	const int64_t people[] = { low->id, high->id };
-	int64_t joined[2];
+	for (size_t i = 0; i < count; i++)
+		if (pairs[i].low == channel->pair_low &&
+		    pairs[i].high == channel->pair_high)
+			return pairs[i].opener;
+	return 0;
+}
 
-	if (!sql_opt(tx, &SQL_channel_pair_insert, channel_shape, channel, made,
-		err, v_id(low->id), v_id(high->id),
-		v_text(pair_federated_id(tx_arena(tx), a, b))))
+/* The first event of each, and a word to its people. */
+static bool channels_announce(struct tx *tx, const struct rows *made,
+    const struct channel_pair *pairs, size_t count, struct err *err)
+{
+	const struct channel *channels = made->items;
+	struct arena *arena = tx_arena(tx);
+	struct change *changes =
+	    arena_array(arena, made->count, sizeof(*changes));
+	int64_t *people = arena_array(arena, 2 * made->count, sizeof(int64_t));
+	int64_t *joined = arena_array(arena, 2 * made->count, sizeof(int64_t));
+	size_t joins = 0;
+
+	for (size_t i = 0; i < made->count; i++) {
+		const struct channel *c = &channels[i];
+
+		changes[i] = (struct change){ c->id, "channel_created", c->id,
+			opener_of(pairs, count, c) };
+		joined[joins] = c->id;
+		people[joins++] = c->pair_low;
+		if (c->pair_high == c->pair_low)
+			continue;
+		joined[joins] = c->id;
+		people[joins++] = c->pair_high;
+	}
+	return changes_append(tx, changes, made->count, NULL, err) &&
+	    joins_append(tx, people, joined, joins, err);
+}
+
+bool channels_make_pairs(struct tx *tx, const struct channel_pair *pairs,
+    size_t count, struct err *err)
+{
+	struct arena *arena = tx_arena(tx);
+	int64_t *lows = arena_array(arena, count, sizeof(*lows));
+	int64_t *highs = arena_array(arena, count, sizeof(*highs));
+	const char **ids = arena_array(arena, count, sizeof(*ids));
+	struct rows made;
+
+	for (size_t i = 0; i < count; i++) {
+		lows[i] = pairs[i].low;
+		highs[i] = pairs[i].high;
+		ids[i] = pairs[i].federated_id;
+	}
+	return sql_many(tx, &SQL_channels_make_pairs, channel_shape, &made, err,
+		   v_ids(lows, count), v_ids(highs, count),
+		   v_texts(ids, count)) &&
+	    (made.count == 0 ||
+		channels_announce(tx, &made, pairs, count, err));
+}
+
+/* *made: by us, not by somebody else at the same moment. */
+static bool pair_make(struct tx *tx, const struct user *opener,
+    const struct user *other, struct channel *channel, bool *made,
+    struct err *err)
+{
+	struct channel_pair pair = {
+		.low = opener->id < other->id ? opener->id : other->id,
+		.high = opener->id < other->id ? other->id : opener->id,
+		.opener = opener->id,
+		.federated_id = pair_federated_id(tx_arena(tx), opener, other),
+	};
+
+	if (!channels_make_pairs(tx, &pair, 1, err) ||
+	    !sql_one(tx, &SQL_channel_pair_find, channel_shape, channel, err,
+		v_id(pair.low), v_id(pair.high)))
 		return false;
-	if (!*made)
-		return true;
-	joined[0] = joined[1] = channel->id;
-	return channel_event(tx, channel->id, "channel_created", channel->id,
-		   a->id, &channel->seq, err) &&
-	    joins_append(
-		tx, people, joined, people[0] == people[1] ? 1 : 2, err);
+	*made = channel->seq <= 1;
+	return true;
 }
 
 bool channel_open_pair(struct tx *tx, const struct user *opener,

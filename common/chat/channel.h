@@ -43,6 +43,17 @@ MUST_CHECK bool channel_open_pair(struct tx *tx, const struct user *opener,
     const struct user *other, struct channel *channel, bool *created,
     struct err *err);
 
+/* The same for many pairs that nobody has found: makes those that are still
+ * missing. Whoever calls looks again for the ids. */
+struct channel_pair {
+	int64_t low;
+	int64_t high;
+	int64_t opener;
+	const char *federated_id;
+};
+MUST_CHECK bool channels_make_pairs(struct tx *tx,
+    const struct channel_pair *pairs, size_t count, struct err *err);
+
 MUST_CHECK bool channel_close_for(
     struct tx *tx, int64_t channel, int64_t user, struct err *err);
 

@@ -11,10 +11,12 @@ SELECT c.id, c.owner_id, c.federated_id, c.is_group, c.pair_low, c.pair_high, c.
   FROM dm_channels c
  WHERE c.pair_low = $1 AND c.pair_high = $2 AND NOT c.is_group;
 
--- name: channel_pair_insert :opt
+-- name: channels_make_pairs :many
 WITH new AS (
     INSERT INTO dm_channels (pair_low, pair_high, federated_id, created_at)
-    VALUES ($1, $2, $3, date_trunc('milliseconds', clock_timestamp()))
+    SELECT low, high, federated_id, date_trunc('milliseconds', clock_timestamp())
+      FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS t(low, high, federated_id)
+     ORDER BY low, high
     ON CONFLICT (pair_low, pair_high) WHERE NOT is_group DO NOTHING
     RETURNING id, owner_id, federated_id, is_group, pair_low, pair_high, seq, created_at),
 members AS (

@@ -1,0 +1,88 @@
+#include "common/federation/batch.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+enum { SKEW_MAX_MS = 5 * 60 * 1000 };
+
+void events_reopen(struct relay_event *events, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct relay_event *event = &events[i];
+
+		if (event->state == EVENT_MALFORMED)
+			continue;
+		event->state = EVENT_OPEN;
+		event->reason = NULL;
+		event->channel = 0;
+		event->actor.person = NULL;
+	}
+}
+
+void event_accept(struct relay_event *event)
+{
+	event->state = EVENT_ACCEPTED;
+}
+
+void event_refuse(const struct relay_batch *batch, struct relay_event *event,
+    const struct err *err)
+{
+	event->state = EVENT_REFUSED;
+	event->reason = err_reason(err);
+	log_write(err_rules[err->code].level, "relay.refused",
+	    LOG_FIELDS(F("peer", v_text(batch->source.text)),
+		F("entry", v_text(event->message_id)),
+		F("reason", v_text(event->reason)),
+		F("err", v_text(err->text))));
+}
+
+static bool port_fits(int port, const struct origin *origin)
+{
+	return port == 0 || port == origin->port;
+}
+
+const char *batch_host(const struct relay_batch *batch, const char *instance)
+{
+	const struct origin *ours = &batch->node->origin;
+	const char *host;
+	int port;
+
+	/* What nearly every event says needs no parser. */
+	if (strcmp(instance, batch->source.text) == 0)
+		return batch->source.host;
+	if (strcmp(instance, batch->source.host) == 0)
+		return batch->source.host;
+	if (strcmp(instance, ours->host) == 0)
+		return ours->host;
+	host = instance_host(batch->arena, instance, &port);
+	if (!host)
+		return NULL;
+	if (strcmp(host, batch->source.host) == 0)
+		return port_fits(port, &batch->source) ? batch->source.host
+						       : NULL;
+	if (strcmp(host, ours->host) == 0)
+		return port_fits(port, ours) ? ours->host : NULL;
+	return host;
+}
+
+bool event_attribute(const struct relay_batch *batch, struct relay_event *event,
+    const char *home_user_id, const char *home_instance, struct err *err)
+{
+	const char *host =
+	    home_instance ? batch_host(batch, home_instance) : NULL;
+
+	if (host != batch->source.host && host != batch->node->origin.host)
+		return err_set(err, ERR_ATTRIBUTION,
+		    "the actor is at home neither there nor here");
+	event->actor.host = host;
+	event->actor.home_user_id = home_user_id;
+	event->is_homeward = host == batch->node->origin.host;
+	return true;
+}
+
+int64_t time_capped(int64_t ms)
+{
+	int64_t now = clock_wall_ms();
+
+	return ms <= 0 || ms > now + SKEW_MAX_MS ? now : ms;
+}

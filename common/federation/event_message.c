@@ -1,0 +1,426 @@
+#include "common/federation/event_message.h"
+
+#include "common/base/id.h"
+#include "common/chat/attachment.h"
+#include "common/chat/event.h"
+#include "common/federation/outbox.h"
+
+#include "common/federation/event_message.sql.h"
+
+/* clang-format off */
+static const struct shape known_shape[] = {
+	SHAPE(TEXT, struct known_message, source_message_id, NULL),
+	SHAPE(ID,   struct known_message, id, NULL),
+	SHAPE(ID,   struct known_message, dm_channel_id, NULL),
+	SHAPE(ID,   struct known_message, user_id, NULL),
+	SHAPE(TEXT, struct known_message, home_instance, NULL),
+	SHAPE(TEXT, struct known_message, home_user_id, NULL),
+	SHAPE(TEXT, struct known_message, replicated_instances, NULL),
+	SHAPE_END(struct known_message),
+};
+
+struct inserted {
+	int64_t id;
+	const char *source_message_id;
+};
+
+static const struct shape inserted_shape[] = {
+	SHAPE(ID,   struct inserted, id, NULL),
+	SHAPE(TEXT, struct inserted, source_message_id, NULL),
+	SHAPE_END(struct inserted),
+};
+/* clang-format on */
+
+/* ---- what is known ---- */
+
+bool messages_look_up(struct relay_range *range, struct err *err)
+{
+	struct arena *arena = tx_arena(range->tx);
+	const char **ids = arena_array(arena, range->count, sizeof(*ids));
+	struct rows rows = { 0 };
+	size_t count = 0;
+
+	for (size_t i = 0; i < range->count; i++)
+		if (range->events[i].state == EVENT_OPEN &&
+		    range->events[i].type->life == EVENT_DURABLE)
+			ids[count++] = range->events[i].message_id;
+	if (count &&
+	    !sql_many(range->tx, &SQL_messages_known, known_shape, &rows, err,
+		v_text(range->batch->source.text), v_texts(ids, count)))
+		return false;
+	/* Room for what this range creates. */
+	range->known = arena_array(
+	    arena, rows.count + range->count, sizeof(*range->known));
+	range->known_count = rows.count;
+	if (rows.count)
+		memcpy(range->known, rows.items,
+		    rows.count * sizeof(*range->known));
+	return true;
+}
+
+static struct known_message *known_find(
+    const struct relay_range *range, const char *source_message_id)
+{
+	for (size_t i = 0; i < range->known_count; i++)
+		if (strcmp(range->known[i].source_message_id,
+			source_message_id) == 0)
+			return &range->known[i];
+	return NULL;
+}
+
+static void refuse_unknown(
+    const struct relay_range *run, struct relay_event *event)
+{
+	struct err err = { 0 };
+
+	err_set(&err, ERR_ABSENT, "no such message from this peer");
+	event_refuse(run->batch, event, &err);
+}
+
+static void refuse_duplicate(
+    const struct relay_range *run, struct relay_event *event)
+{
+	struct err err = { 0 };
+
+	err_set(&err, ERR_DUPLICATE, "the message is already here");
+	event_refuse(run->batch, event, &err);
+}
+
+static void refuse_stranger(
+    const struct relay_range *run, struct relay_event *event)
+{
+	struct err err = { 0 };
+
+	err_set(&err, ERR_ATTRIBUTION, "not for this node to say");
+	event_refuse(run->batch, event, &err);
+}
+
+static struct relay_event **staged_new(const struct relay_range *run)
+{
+	return arena_array(
+	    tx_arena(run->tx), run->count, sizeof(struct relay_event *));
+}
+
+/* ---- create ---- */
+
+/* The rows to come, a column each. */
+struct columns {
+	int64_t *channels, *authors, *created, *edited;
+	const char **contents, **ids;
+};
+
+static struct columns columns_of(
+    struct arena *arena, struct relay_event **staged, size_t count)
+{
+	struct columns c = {
+		.channels = arena_array(arena, count, sizeof(int64_t)),
+		.authors = arena_array(arena, count, sizeof(int64_t)),
+		.created = arena_array(arena, count, sizeof(int64_t)),
+		.edited = arena_array(arena, count, sizeof(int64_t)),
+		.contents = arena_array(arena, count, sizeof(char *)),
+		.ids = arena_array(arena, count, sizeof(char *)),
+	};
+
+	for (size_t i = 0; i < count; i++) {
+		c.channels[i] = staged[i]->channel;
+		c.authors[i] = staged[i]->actor.person->id;
+		c.created[i] = staged[i]->created_at;
+		c.edited[i] = staged[i]->edited_at;
+		c.contents[i] = staged[i]->content;
+		c.ids[i] = staged[i]->message_id;
+	}
+	return c;
+}
+
+static void known_add(
+    struct relay_range *run, const struct relay_event *event, int64_t id)
+{
+	const struct person *author = event->actor.person;
+
+	run->known[run->known_count++] = (struct known_message){
+		.source_message_id = event->message_id,
+		.id = id,
+		.dm_channel_id = event->channel,
+		.user_id = author->id,
+		.home_instance = author->is_native ? NULL : author->host,
+		.home_user_id = author->is_native ? NULL : author->home_user_id,
+		.replicated_instances = author->replicated_instances,
+	};
+}
+
+/*
+ * The rows come in the order of the events, without those that were there.
+ * Fills ids[] (0: duplicate) and settles the events.
+ */
+static void created_settle(struct relay_range *run, struct relay_event **staged,
+    size_t count, const struct rows *rows, int64_t *ids)
+{
+	const struct inserted *all = rows->items;
+	size_t next = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (next == rows->count ||
+		    strcmp(all[next].source_message_id,
+			staged[i]->message_id) != 0) {
+			refuse_duplicate(run, staged[i]);
+			continue;
+		}
+		ids[i] = all[next++].id;
+		known_add(run, staged[i], ids[i]);
+		event_accept(staged[i]);
+	}
+}
+
+static bool created_announce(struct relay_range *run,
+    struct relay_event **staged, size_t count, const int64_t *ids,
+    struct err *err)
+{
+	struct change *changes =
+	    arena_array(tx_arena(run->tx), count, sizeof(*changes));
+	size_t changed = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (ids[i])
+			changes[changed++] =
+			    (struct change){ staged[i]->channel,
+				    "message_created", ids[i],
+				    staged[i]->actor.person->id };
+	return changes_append(run->tx, changes, changed, NULL, err);
+}
+
+static bool created_files(struct relay_range *run, struct relay_event **staged,
+    size_t count, const int64_t *ids, struct err *err)
+{
+	struct attachment *files;
+	size_t total = 0;
+
+	for (size_t i = 0; i < count; i++)
+		total += ids[i] ? staged[i]->file_count : 0;
+	files = arena_array(tx_arena(run->tx), total, sizeof(*files));
+	total = 0;
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; ids[i] && j < staged[i]->file_count; j++) {
+			files[total] = staged[i]->files[j];
+			files[total++].dm_message_id = ids[i];
+		}
+	return attachments_expect(run->tx, run->batch->peer->id,
+	    run->batch->source.text, files, total, err);
+}
+
+/* What came homeward is sent on once, under our id, never back. */
+static bool send_on(struct relay_range *run, const char *event_type,
+    const struct message *message, struct err *err)
+{
+	return outbox_add_message(run->tx, run->batch->node, event_type,
+	    message, run->batch->source.host, err);
+}
+
+static bool created_send_on(struct relay_range *run,
+    struct relay_event **staged, size_t count, const int64_t *ids,
+    struct err *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct relay_event *event = staged[i];
+		struct message message = {
+			.id = ids[i],
+			.dm_channel_id = event->channel,
+			.user_id = event->actor.person->id,
+			.content = event->content,
+			.edited_at = event->edited_at,
+			.created_at = event->created_at,
+		};
+
+		if (ids[i] && event->is_homeward &&
+		    !send_on(run, "create", &message, err))
+			return false;
+	}
+	return true;
+}
+
+bool create_apply(struct relay_range *run, struct err *err)
+{
+	struct relay_event **staged = staged_new(run);
+	struct columns c;
+	struct rows rows;
+	int64_t *ids;
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->count; i++) {
+		struct relay_event *event = &run->events[i];
+
+		if (event->state != EVENT_OPEN)
+			continue;
+		if (known_find(run, event->message_id))
+			refuse_duplicate(run, event);
+		else
+			staged[n++] = event;
+	}
+	if (n == 0)
+		return true;
+	c = columns_of(tx_arena(run->tx), staged, n);
+	ids = arena_array(tx_arena(run->tx), n, sizeof(*ids));
+	if (!sql_many(run->tx, &SQL_messages_insert, inserted_shape, &rows, err,
+		v_text(run->batch->source.text), v_ids(c.channels, n),
+		v_ids(c.authors, n), v_texts(c.contents, n),
+		v_times(c.edited, n), v_times(c.created, n), v_texts(c.ids, n)))
+		return false;
+	created_settle(run, staged, n, &rows, ids);
+	return created_announce(run, staged, n, ids, err) &&
+	    created_files(run, staged, n, ids, err) &&
+	    created_send_on(run, staged, n, ids, err);
+}
+
+/* ---- update, delete ---- */
+
+static bool declared_there(
+    const struct relay_range *run, const struct known_message *known)
+{
+	return instances_declare(run->batch->arena, known->replicated_instances,
+	    &run->batch->source);
+}
+
+/* An edit names its author, who must be the one that is stored. */
+static bool may_edit(const struct relay_range *run,
+    const struct relay_event *event, const struct known_message *known)
+{
+	const struct mention *actor = &event->actor;
+
+	if (event->is_homeward)
+		return !known->home_instance &&
+		    id_parse(actor->home_user_id) == known->user_id &&
+		    declared_there(run, known);
+	return known->home_instance && known->home_user_id &&
+	    strcmp(known->home_instance, actor->host) == 0 &&
+	    strcmp(known->home_user_id, actor->home_user_id) == 0;
+}
+
+/* A delete names nobody: the author must be at home there, or declared. */
+static bool may_delete(
+    const struct relay_range *run, const struct known_message *known)
+{
+	if (!known->home_instance)
+		return declared_there(run, known);
+	return strcmp(known->home_instance, run->batch->source.host) == 0;
+}
+
+/* Changes of messages: the events, and what goes homeward on. */
+static bool changed_announce(struct relay_range *run, const struct rows *rows,
+    const char *kind, const char *event_type, struct err *err)
+{
+	const struct message *messages = rows->items;
+	struct change *changes =
+	    arena_array(tx_arena(run->tx), rows->count, sizeof(*changes));
+
+	for (size_t i = 0; i < rows->count; i++)
+		changes[i] = (struct change){ messages[i].dm_channel_id, kind,
+			messages[i].id, messages[i].user_id };
+	if (!changes_append(run->tx, changes, rows->count, NULL, err))
+		return false;
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct known_message *known =
+		    known_find(run, messages[i].source_message_id);
+
+		if (!known->home_instance &&
+		    !send_on(run, event_type, &messages[i], err))
+			return false;
+	}
+	return true;
+}
+
+/* Settles what needs no statement; true: the edit is to be made. */
+static bool update_stage(
+    struct relay_range *run, struct relay_event *event, int64_t *id)
+{
+	const struct known_message *known;
+
+	if (event->state != EVENT_OPEN)
+		return false;
+	known = known_find(run, event->message_id);
+	if (!known) {
+		refuse_unknown(run, event);
+		return false;
+	}
+	if (!event->has_message || !known->id) {
+		event_accept(event);
+		return false;
+	}
+	if (!may_edit(run, event, known)) {
+		refuse_stranger(run, event);
+		return false;
+	}
+	event_accept(event);
+	*id = known->id;
+	return event->edited_at != 0;
+}
+
+bool update_apply(struct relay_range *run, struct err *err)
+{
+	struct arena *arena = tx_arena(run->tx);
+	int64_t *ids = arena_array(arena, run->count, sizeof(*ids));
+	int64_t *edited = arena_array(arena, run->count, sizeof(*edited));
+	const char **contents =
+	    arena_array(arena, run->count, sizeof(*contents));
+	struct rows rows;
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->count; i++) {
+		struct relay_event *event = &run->events[i];
+
+		if (!update_stage(run, event, &ids[n]))
+			continue;
+		edited[n] = event->edited_at;
+		contents[n++] = event->content;
+	}
+	return n == 0 ||
+	    (sql_many(run->tx, &SQL_messages_update, message_row_shape, &rows,
+		 err, v_ids(ids, n), v_texts(contents, n),
+		 v_times(edited, n)) &&
+		changed_announce(run, &rows, "message_updated", "update", err));
+}
+
+static bool delete_stage(
+    struct relay_range *run, struct relay_event *event, int64_t *id)
+{
+	const struct known_message *known;
+
+	if (event->state != EVENT_OPEN)
+		return false;
+	known = known_find(run, event->message_id);
+	if (!known) {
+		refuse_unknown(run, event);
+		return false;
+	}
+	if (known->id && !may_delete(run, known)) {
+		refuse_stranger(run, event);
+		return false;
+	}
+	event_accept(event);
+	*id = known->id;
+	return known->id != 0;
+}
+
+bool delete_apply(struct relay_range *run, struct err *err)
+{
+	int64_t *ids = arena_array(tx_arena(run->tx), run->count, sizeof(*ids));
+	struct rows rows;
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->count; i++)
+		if (delete_stage(run, &run->events[i], &ids[n]))
+			n++;
+	if (n == 0)
+		return true;
+	if (!sql_many(run->tx, &SQL_messages_delete, message_row_shape, &rows,
+		err, v_ids(ids, n)) ||
+	    !changed_announce(run, &rows, "message_deleted", "delete", err))
+		return false;
+	for (size_t i = 0; i < run->count; i++) {
+		struct known_message *known = run->events[i].message_id
+		    ? known_find(run, run->events[i].message_id)
+		    : NULL;
+
+		if (known && run->events[i].state == EVENT_ACCEPTED)
+			known->id = 0;
+	}
+	return true;
+}

@@ -1,0 +1,57 @@
+-- Living rows and tombstones by identity, our own people by id.
+-- name: persons_find :many
+WITH k AS (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])
+        WITH ORDINALITY AS t(host, person, native, place))
+SELECT k.place, u.id, false AS is_gone, u.password_hash = '!federation-replicated' AS is_stub,
+       u.display_name, u.avatar, u.avatar_color,
+       u.replicated_instances::text AS replicated_instances
+  FROM k JOIN users u ON u.home_instance = k.host AND u.home_user_id = k.person
+   AND NOT u.is_deleted
+UNION ALL
+SELECT k.place, u.id, true, false, NULL, NULL, NULL, NULL
+  FROM k JOIN users u ON u.home_instance = k.host AND u.home_user_id = k.person
+   AND u.is_deleted
+UNION ALL
+SELECT k.place, u.id, u.is_deleted, false, NULL, NULL, NULL, u.replicated_instances::text
+  FROM k JOIN users u ON u.id = k.native AND u.home_instance IS NULL;
+
+-- Accounts that were registered before anybody told their home user id. A
+-- name that fits two people of the batch or two accounts binds nobody.
+-- name: persons_bind :none
+WITH k AS (
+    SELECT host, name, min(person) AS person
+      FROM unnest($1::text[], $2::text[], $3::text[]) AS t(host, person, name)
+     GROUP BY host, name HAVING count(*) = 1),
+fit AS (
+    SELECT min(u.id) AS id, k.host, k.person
+      FROM k JOIN users u ON u.home_instance = k.host
+       AND lower(split_part(u.username, '@', 1)) = k.name
+       AND u.home_user_id IS NULL AND NOT u.is_deleted
+     GROUP BY k.host, k.person HAVING count(*) = 1)
+UPDATE users u SET home_user_id = fit.person
+  FROM fit WHERE u.id = fit.id AND u.home_user_id IS NULL;
+
+-- Both unique keys may be hit: the identity (somebody else made the stub) and
+-- the name (another person's); the caller looks again and tries another suffix.
+-- name: persons_insert :none
+INSERT INTO users (username, password_hash, home_instance, home_user_id, display_name,
+       avatar, avatar_color)
+SELECT lower(left(person, 100) || $6 || '@' || host), '!federation-replicated', host,
+       person, display_name, avatar, avatar_color
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+    AS t(host, person, display_name, avatar, avatar_color)
+ ORDER BY host, person
+    ON CONFLICT DO NOTHING;
+
+-- name: persons_hydrate :none
+WITH locked AS MATERIALIZED (
+    SELECT id FROM users WHERE id = ANY($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)
+UPDATE users u
+   SET display_name = coalesce(nullif(u.display_name, ''), k.display_name),
+       avatar = CASE WHEN u.avatar LIKE 'http%' THEN u.avatar
+                     ELSE coalesce(k.avatar, u.avatar) END,
+       avatar_color = coalesce(nullif(u.avatar_color, ''), k.avatar_color)
+  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
+    AS k(id, display_name, avatar, avatar_color), locked
+ WHERE u.id = k.id AND locked.id = k.id AND NOT u.is_deleted;

@@ -1,0 +1,354 @@
+#include "common/federation/relay.h"
+
+#include "common/base/log.h"
+#include "common/federation/batch.h"
+#include "common/federation/event_message.h"
+
+#include "common/federation/relay.sql.h"
+
+/* ---- typing: shown to whoever is connected, kept nowhere ---- */
+
+static bool typing_read(
+    const struct relay_batch *batch, struct relay_event *event, struct err *err)
+{
+	const struct json *typing = json_member(event->value, "typing");
+	const char *instance = json_string(json_member(typing, "homeInstance"));
+	const char *person = json_string(json_member(typing, "homeUserId"));
+
+	if (json_type(typing) != JSON_OBJECT || !person)
+		return err_refuse(err, ERR_INVALID, "missing_typing_payload",
+		    "nobody is typing");
+	return event_attribute(batch, event, person, instance, err);
+}
+
+static bool typing_apply(struct relay_range *run, struct err *err)
+{
+	(void)err;
+	for (size_t i = 0; i < run->count; i++)
+		if (run->events[i].state == EVENT_OPEN)
+			event_accept(&run->events[i]);
+	return true;
+}
+
+/* clang-format off */
+static const struct event_type event_types[] = {
+	{ "create",          "dm", EVENT_DURABLE,   create_read, create_apply },
+	{ "update",          "dm", EVENT_DURABLE,   update_read, update_apply },
+	{ "delete",          "dm", EVENT_DURABLE,   delete_read, delete_apply },
+	{ "dm_typing_start", "dm", EVENT_EPHEMERAL, typing_read, typing_apply },
+	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, typing_apply },
+};
+/* clang-format on */
+
+/* ---- the envelope ---- */
+
+static const struct event_type *type_find(const struct json *event)
+{
+	const char *name = json_string(json_member(event, "eventType"));
+	const struct json *context = json_member(event, "contextType");
+	const char *context_name = json_string(context);
+
+	for (size_t i = 0; name && i < COUNT(event_types); i++) {
+		const struct event_type *type = &event_types[i];
+
+		if (strcmp(type->name, name) == 0)
+			return !context ||
+				(context_name &&
+				    strcmp(context_name, type->context) == 0)
+			    ? type
+			    : NULL;
+	}
+	return NULL;
+}
+
+static void event_read(const struct relay_batch *batch,
+    const struct json *value, struct relay_event *event)
+{
+	struct err err = { 0 };
+
+	event->value = value;
+	event->state = EVENT_OPEN;
+	event->id = json_member(value, "messageId");
+	event->message_id = json_string(event->id);
+	event->type = type_find(value);
+	if (!event->type)
+		err_refuse(&err, ERR_INVALID, "unknown_event_type",
+		    "not an event we know");
+	else if (event->type->read(batch, event, &err))
+		return;
+	event_refuse(batch, event, &err);
+	event->state = EVENT_MALFORMED;
+}
+
+static bool envelope_check(const struct json *value, const struct peer *peer,
+    const struct json **events, struct err *err)
+{
+	const struct json *list = json_member(value, "events");
+	const char *source = json_string(json_member(value, "sourceInstance"));
+	int64_t version;
+
+	if (json_type(value) != JSON_OBJECT ||
+	    !json_whole(json_member(value, "version"), &version) ||
+	    version != 1 || json_type(list) != JSON_ARRAY)
+		return err_set(
+		    err, ERR_INVALID, "Invalid relay request format");
+	if (!source || !*source)
+		return err_set(err, ERR_INVALID, "sourceInstance is required");
+	if (json_count(list) > RELAY_EVENTS_MAX)
+		return err_set(err, ERR_INVALID, "Maximum %d events per batch",
+		    RELAY_EVENTS_MAX);
+	if (strcmp(source, peer->origin) != 0)
+		return err_set(err, ERR_INVALID,
+		    "sourceInstance does not match the signing origin");
+	*events = list;
+	return true;
+}
+
+bool relay_parse(struct arena *arena, struct bytes body,
+    const struct node *node, const struct peer *peer,
+    struct relay_batch **batch, struct err *err)
+{
+	struct relay_batch *read = ARENA_NEW(arena, struct relay_batch);
+	const struct json *value;
+	const struct json *events = NULL;
+
+	if (!json_parse(arena, body, &value, err) ||
+	    !envelope_check(value, peer, &events, err))
+		return false;
+	read->arena = arena;
+	read->node = node;
+	read->peer = peer;
+	if (!origin_parse(arena, peer->origin, &read->source))
+		return err_set(
+		    err, ERR_BUG, "peer %s has no usable origin", peer->origin);
+	read->count = json_count(events);
+	read->events = arena_array(arena, read->count, sizeof(*read->events));
+	for (size_t i = 0; i < read->count; i++)
+		event_read(read, json_element(events, i), &read->events[i]);
+	*batch = read;
+	return true;
+}
+
+/* ---- the people of a range ---- */
+
+static int person_order(const void *a, const void *b)
+{
+	const struct mention *const *left = a;
+	const struct mention *const *right = b;
+	int hosts = strcmp((*left)->host, (*right)->host);
+
+	return hosts ? hosts
+		     : strcmp((*left)->home_user_id, (*right)->home_user_id);
+}
+
+static struct mention **mentions_collect(
+    const struct relay_range *range, size_t *count)
+{
+	struct mention **all;
+	size_t total = 0;
+	size_t next = 0;
+
+	for (size_t i = 0; i < range->count; i++)
+		if (range->events[i].state == EVENT_OPEN)
+			total += range->events[i].participant_count;
+	all = arena_array(tx_arena(range->tx), total, sizeof(struct mention *));
+	for (size_t i = 0; i < range->count; i++) {
+		struct relay_event *event = &range->events[i];
+
+		if (event->state != EVENT_OPEN)
+			continue;
+		for (size_t j = 0; j < event->participant_count; j++)
+			all[next++] = &event->participants[j];
+	}
+	*count = total;
+	return all;
+}
+
+/* Each person once, sorted: everybody takes their locks in this order. */
+static void people_collect(struct relay_range *range)
+{
+	size_t count;
+	struct mention **all = mentions_collect(range, &count);
+
+	if (count)
+		qsort(all, count, sizeof(struct mention *), person_order);
+	range->people =
+	    arena_array(tx_arena(range->tx), count, sizeof(*range->people));
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || person_order(&all[i - 1], &all[i]) != 0)
+			range->people[range->people_count++] = (struct person){
+				.host = all[i]->host,
+				.home_user_id = all[i]->home_user_id,
+				.username = all[i]->username,
+				.display_name = all[i]->display_name,
+				.avatar = all[i]->avatar,
+				.avatar_color = all[i]->avatar_color,
+			};
+		all[i]->person = &range->people[range->people_count - 1];
+	}
+}
+
+/* Somebody for whom no row could be made, against all odds. */
+static void refuse_nameless(struct relay_range *range)
+{
+	for (size_t i = 0; i < range->count; i++) {
+		struct relay_event *event = &range->events[i];
+		struct err err = { 0 };
+
+		for (size_t j = 0;
+		     j < event->participant_count && event->state == EVENT_OPEN;
+		     j++) {
+			const struct person *p = event->participants[j].person;
+
+			if (!p->wanted || p->id)
+				continue;
+			err_set(&err, ERR_BUSY, "no free name for a stub");
+			event_refuse(range->batch, event, &err);
+		}
+	}
+}
+
+static bool people_resolve(struct relay_range *range, struct err *err)
+{
+	people_collect(range);
+	if (!persons_find(range->tx, range->batch->node, range->people,
+		range->people_count, err))
+		return false;
+	creates_admit(range);
+	if (!persons_make(range->tx, range->batch->node, &range->batch->source,
+		range->people, range->people_count, err))
+		return false;
+	refuse_nameless(range);
+	return true;
+}
+
+/* ---- applying ---- */
+
+static bool id_in_run(
+    const struct relay_event *events, size_t count, const char *id)
+{
+	for (size_t i = 0; id && i < count; i++)
+		if (events[i].message_id &&
+		    strcmp(events[i].message_id, id) == 0)
+			return true;
+	return false;
+}
+
+/* How many events from here are of one type about distinct things. */
+static size_t run_length(const struct relay_event *events, size_t count)
+{
+	size_t length = 1;
+
+	while (length < count && events[length].type == events[0].type &&
+	    !id_in_run(events, length, events[length].message_id))
+		length++;
+	return length;
+}
+
+static bool runs_apply(struct relay_range *range, struct err *err)
+{
+	for (size_t i = 0; i < range->count;) {
+		struct relay_range run = *range;
+
+		run.events = range->events + i;
+		run.count = run_length(run.events, range->count - i);
+		if (run.events->type && !run.events->type->apply(&run, err))
+			return false;
+		range->known_count = run.known_count;
+		i += run.count;
+	}
+	return true;
+}
+
+static bool needs_database(const struct relay_range *range)
+{
+	for (size_t i = 0; i < range->count; i++)
+		if (range->events[i].state == EVENT_OPEN &&
+		    range->events[i].type->life == EVENT_DURABLE)
+			return true;
+	return false;
+}
+
+static bool range_apply(struct tx *tx, struct relay_batch *batch, size_t from,
+    size_t count, struct err *err)
+{
+	struct relay_range range = {
+		.tx = tx,
+		.batch = batch,
+		.events = batch->events + from,
+		.count = count,
+	};
+
+	events_reopen(range.events, range.count);
+	if (!needs_database(&range))
+		return runs_apply(&range, err);
+	return sql_none(tx, &SQL_relay_lock, err, v_text(batch->source.text)) &&
+	    people_resolve(&range, err) && messages_look_up(&range, err) &&
+	    conversations_lock(&range, err) && runs_apply(&range, err);
+}
+
+bool relay_apply(struct tx *tx, struct relay_batch *batch, struct err *err)
+{
+	return range_apply(tx, batch, 0, batch->count, err);
+}
+
+bool relay_apply_singly(
+    struct tx *tx, struct relay_batch *batch, struct err *err)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		struct relay_event *event = &batch->events[i];
+		struct err failed = { 0 };
+
+		if (event->state == EVENT_MALFORMED)
+			continue;
+		if (range_apply(tx, batch, i, 1, &failed) &&
+		    tx_commit(tx, &failed))
+			continue;
+		tx_rollback(tx);
+		failed.reason = "processing_error";
+		event_refuse(batch, event, &failed);
+	}
+	return tx_commit(tx, err);
+}
+
+/* ---- the answer ---- */
+
+static void put_id(
+    struct json_out *out, const char *name, const struct relay_event *event)
+{
+	int64_t number;
+
+	if (event->message_id)
+		json_put_text(out, name, event->message_id);
+	else if (json_whole(event->id, &number))
+		json_put_int(out, name, number);
+	else if (!name)
+		json_put_null(out, NULL);
+}
+
+void relay_answer(const struct relay_batch *batch,
+    const struct settings *settings, struct buf *out)
+{
+	struct json_out json = { .buf = out };
+
+	json_open(&json, NULL);
+	json_open_list(&json, "accepted");
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->events[i].state == EVENT_ACCEPTED)
+			put_id(&json, NULL, &batch->events[i]);
+	json_close_list(&json);
+	json_open_list(&json, "rejected");
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct relay_event *event = &batch->events[i];
+
+		if (event->state == EVENT_ACCEPTED)
+			continue;
+		json_open(&json, NULL);
+		put_id(&json, "messageId", event);
+		json_put_text(&json, "reason", event->reason);
+		json_close(&json);
+	}
+	json_close_list(&json);
+	json_put_int(&json, "maxUploadSize", settings->max_upload_size_bytes);
+	json_close(&json);
+}

@@ -1,0 +1,84 @@
+#include "common/base/log.h"
+#include "common/federation/peer.h"
+#include "common/federation/relay.h"
+#include "common/federation/settings.h"
+#include "frontd/request.h"
+
+enum { RELAY_BODY_MAX = 10485760, ANSWER_MAX = 16 << 20 };
+
+static bool authenticate(struct request *req,
+    const struct sign_headers *headers, struct peer *peer, struct err *err)
+{
+	return peer_authenticate(
+	    req->tx, req->node, headers, req->body, peer, err);
+}
+
+/*
+ * The whole batch in this transaction; when the database refuses it, one
+ * transaction an event. The rollback forgot the nonce, so the request proves
+ * itself again.
+ */
+static bool apply(struct request *req, const struct sign_headers *headers,
+    struct relay_batch *batch, struct err *err)
+{
+	struct peer peer;
+
+	if (relay_apply(req->tx, batch, err))
+		return true;
+	log_warn("relay.batch_failed", F("peer", v_text(headers->origin)),
+	    F("err", v_text(err->text)));
+	tx_rollback(req->tx);
+	return authenticate(req, headers, &peer, err) &&
+	    relay_apply_singly(req->tx, batch, err);
+}
+
+static bool answer(
+    struct request *req, const struct relay_batch *batch, struct err *err)
+{
+	struct settings settings;
+	struct buf text;
+
+	if (!settings_read(req->tx, &settings, err))
+		return false;
+	buf_init(&text, req->arena, ANSWER_MAX);
+	relay_answer(batch, &settings, &text);
+	if (!buf_ok(&text))
+		return err_set(err, ERR_BUG, "the answer is too long");
+	return reply_json(req, 200, text.data);
+}
+
+static bool headers_read(
+    const struct request *req, struct sign_headers *headers, struct err *err)
+{
+	const struct http_head *head = req->head;
+
+	return sign_headers_parse(req->arena,
+		   http_head_get(head, "x-federation-origin"),
+		   http_head_get(head, "x-federation-timestamp"),
+		   http_head_get(head, "x-federation-nonce"),
+		   http_head_get(head, "x-federation-signature"), headers) ||
+	    err_set(err, ERR_UNAUTHORIZED,
+		"Missing or malformed federation headers");
+}
+
+/* POST /api/federation/relay */
+static bool relay_post(struct request *req, struct err *err)
+{
+	struct sign_headers headers;
+	struct relay_batch *batch = NULL;
+	struct peer peer;
+
+	return headers_read(req, &headers, err) &&
+	    authenticate(req, &headers, &peer, err) &&
+	    relay_parse(req->arena, req->body, req->node, &peer, &batch, err) &&
+	    apply(req, &headers, batch, err) &&
+	    peer_seen(req->tx, &peer, headers.nonce != NULL, err) &&
+	    answer(req, batch, err);
+}
+
+/* clang-format off */
+const struct route relay_routes[] = {
+	{ "POST", "/api/federation/relay", PEER, RELAY_BODY_MAX, 0, 0, relay_post },
+	{ .method = NULL },
+};
+/* clang-format on */
