@@ -1,0 +1,36 @@
+-- name: asks_claim :many
+WITH running AS (
+    SELECT origin, count(*) AS many FROM s2s_requests
+     WHERE claimed_at IS NOT NULL AND answered_at IS NULL AND deadline > now()
+     GROUP BY origin),
+open AS (
+    SELECT r.id, coalesce(running.many, 0)
+               + row_number() OVER (PARTITION BY r.origin ORDER BY r.created_at, r.id) AS place
+      FROM s2s_requests r LEFT JOIN running USING (origin)
+     WHERE r.claimed_at IS NULL AND r.answered_at IS NULL AND r.deadline > now()),
+due AS MATERIALIZED (
+    SELECT r.id FROM s2s_requests r
+     WHERE r.id IN (SELECT id FROM open WHERE place <= $2)
+       AND r.claimed_at IS NULL AND r.answered_at IS NULL
+     ORDER BY r.created_at, r.id
+     LIMIT $1 FOR UPDATE SKIP LOCKED)
+UPDATE s2s_requests r SET claimed_at = now(), worker = $3
+  FROM due WHERE r.id = due.id
+RETURNING r.id, r.kind, r.peer_id, r.origin, r.body, r.ephemeral, r.deadline,
+       r.answered_at, r.outcome, r.status, r.answer, r.error;
+
+-- name: asks_drop_ephemeral :none
+-- What is late is of no use: typing, ringing.
+WITH busy AS (
+    SELECT origin FROM s2s_requests
+     WHERE claimed_at IS NOT NULL AND answered_at IS NULL AND deadline > now()
+     GROUP BY origin HAVING count(*) >= $1)
+UPDATE s2s_requests
+   SET answered_at = now(), outcome = 'too_late', error = 'peer is busy'
+ WHERE claimed_at IS NULL AND answered_at IS NULL AND ephemeral
+   AND origin IN (SELECT origin FROM busy);
+
+-- name: asks_answer :none
+UPDATE s2s_requests
+   SET answered_at = now(), outcome = $2, status = $3, answer = $4, error = $5
+ WHERE id = $1 AND answered_at IS NULL;

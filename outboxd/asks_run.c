@@ -1,0 +1,272 @@
+#include "outboxd/asks_run.h"
+
+#include "common/base/clock.h"
+#include "common/base/utf8.h"
+#include "common/pg/notify.h"
+#include "outboxd/asks.sql.h"
+
+/* Kept for writing the answer down before the one who waits gives up. */
+enum { MARGIN_MS = 200, EMPTY_MAX = 1024 };
+
+struct asks_run *asks_run_new(struct asks *asks, const struct ask *ask)
+{
+	struct arena *arena = arena_new();
+	struct asks_run *run = ARENA_NEW(arena, struct asks_run);
+
+	run->asks = asks;
+	run->arena = arena;
+	run->ask = *ask;
+	run->ask.kind = arena_text(arena, ask->kind);
+	run->ask.origin = arena_text(arena, ask->origin);
+	run->ask.body.data = arena_textn(arena, ask->body.data, ask->body.len);
+	return run;
+}
+
+void asks_run_free(struct asks_run **run)
+{
+	struct arena *arena = *run ? (*run)->arena : NULL;
+
+	*run = NULL;
+	arena_free(&arena);
+}
+
+static bool is_kind(const struct asks_run *run, const char *kind)
+{
+	return strcmp(run->ask.kind, kind) == 0;
+}
+
+static void end(struct asks_run *run, const char *outcome, const char *error)
+{
+	run->step = ASKS_DONE;
+	run->ask.outcome = outcome;
+	run->ask.error = error ? arena_text(run->arena, error) : NULL;
+}
+
+/* ---- what to send ---- */
+
+static bool load_secret(struct asks_run *run, struct tx *tx,
+    const struct node *node, struct err *err)
+{
+	struct peer peer;
+
+	if (!peer_by_id(tx, run->ask.peer_id, &peer, err))
+		return false;
+	run->secret =
+	    peer_is_live(&peer) ? peer_secret(run->arena, node, &peer) : NULL;
+	return run->secret ||
+	    err_set(err, ERR_CONFLICT, "peer is %s", peer.status);
+}
+
+void asks_run_prepare(
+    struct asks_run *run, struct conn *conn, const struct node *node)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, run->arena);
+	struct err err;
+	bool ok = is_kind(run, "info") ||
+	    (is_kind(run, "relay")
+		    ? load_secret(run, tx, node, &err)
+		    : handshake_plan(tx, node, &run->ask, &run->plan, &err));
+
+	if (!ok)
+		end(run, "too_late", err.text);
+}
+
+static void header_add(
+    struct asks_run *run, const char *name, const char *value)
+{
+	assert(run->request.header_count < ASKS_HEADERS);
+	run->headers[run->request.header_count++] =
+	    (struct http_header){ name, value };
+}
+
+static void sign(
+    struct asks_run *run, const struct node *node, const char *secret)
+{
+	const char *timestamp =
+	    arena_printf(run->arena, "%" PRId64, clock_wall_ms());
+	const char *nonce = nonce_fresh(run->arena);
+	char signature[SIGN_TEXT_MAX];
+
+	sign_make(secret, timestamp, nonce, run->request.body, signature);
+	header_add(
+	    run, "X-Federation-Signature", arena_text(run->arena, signature));
+	header_add(run, "X-Federation-Origin", node->origin.text);
+	header_add(run, "X-Federation-Timestamp", timestamp);
+	header_add(run, "X-Federation-Nonce", nonce);
+}
+
+static struct bytes empty_relay(struct arena *arena, const struct node *node)
+{
+	struct buf buf;
+	struct json_out out = { .buf = &buf };
+
+	buf_init(&buf, arena, EMPTY_MAX);
+	json_open(&out, NULL);
+	json_put_int(&out, "version", 1);
+	json_put_text(&out, "sourceInstance", node->origin.text);
+	json_open_list(&out, "events");
+	json_close_list(&out);
+	json_close(&out);
+	return buf_bytes(&buf);
+}
+
+static void fill_relay(struct asks_run *run, const struct node *node)
+{
+	const char *secret = run->secret;
+
+	run->request.url = arena_printf(
+	    run->arena, "%s/api/federation/relay", run->ask.origin);
+	run->request.body = run->ask.body;
+	if (run->step == ASKS_RELAY) {
+		run->request.body = empty_relay(run->arena, node);
+		secret =
+		    run->kept ? run->plan.kept_signer : run->plan.relay_signer;
+	}
+	sign(run, node, secret);
+}
+
+static void fill_accept(struct asks_run *run, const struct node *node)
+{
+	run->request.url = arena_printf(
+	    run->arena, "%s/api/federation/peer/accept", run->ask.origin);
+	run->request.body = run->plan.body;
+	if (run->plan.signer)
+		sign(run, node, run->plan.signer);
+}
+
+bool asks_run_request(struct asks_run *run, const struct node *node)
+{
+	int64_t left_ms = run->ask.deadline - clock_wall_ms() - MARGIN_MS;
+
+	if (left_ms <= 0) {
+		end(run, run->step == ASKS_FIRST ? "too_late" : "unknown",
+		    "timeout");
+		return false;
+	}
+	run->request = (struct client_request){
+		.method = "POST",
+		.headers = run->headers,
+		.timeout_ms = left_ms,
+		.answer_max = ASKS_ANSWER_MAX,
+	};
+	if (is_kind(run, "info")) {
+		run->request.method = "GET";
+		run->request.url = arena_printf(
+		    run->arena, "%s/api/instance/info", run->ask.origin);
+		return true;
+	}
+	header_add(run, "Content-Type", "application/json");
+	if (run->step == ASKS_RELAY || is_kind(run, "relay"))
+		fill_relay(run, node);
+	else
+		fill_accept(run, node);
+	return true;
+}
+
+/* ---- what came back ---- */
+
+/* Text that the database takes, or nothing. */
+static const char *answer_text(struct arena *arena, struct bytes body)
+{
+	const unsigned char *text = body.data;
+
+	for (size_t at = 0; at < body.len;) {
+		size_t len =
+		    text[at] ? utf8_sequence(text + at, body.len - at) : 0;
+
+		if (!len)
+			return NULL;
+		at += len;
+	}
+	return arena_textn(arena, body.data, body.len);
+}
+
+static void end_without_answer(
+    struct asks_run *run, const struct client_result *result)
+{
+	const char *error =
+	    result->outcome == CLIENT_TIMEOUT ? "timeout" : result->text;
+
+	if (result->outcome == CLIENT_REFUSED_ADDRESS)
+		end(run, "refused", error);
+	else if (!result->sent)
+		end(run, "no_connection", error);
+	else
+		end(run, "unknown", error);
+}
+
+static bool is_relay_answer(struct arena *arena, const char *answer)
+{
+	const struct json *value;
+	struct err err;
+
+	return answer &&
+	    json_parse(arena, (struct bytes){ answer, strlen(answer) }, &value,
+		&err) &&
+	    json_type(json_member(value, "accepted")) == JSON_ARRAY;
+}
+
+/* The first step was taken: from here on our secret may be theirs too. */
+static void relay_answered(struct asks_run *run)
+{
+	run->proved = run->ask.outcome && run->ask.status == 200 &&
+	    strcmp(run->ask.outcome, "answered") == 0 &&
+	    is_relay_answer(run->arena, run->ask.answer);
+	if (!run->proved)
+		run->ask.outcome = "unknown";
+}
+
+static void counter_answered(struct asks_run *run)
+{
+	if (run->ask.status != 200 ||
+	    !handshake_says(run->arena, run->ask.answer, "accepted"))
+		return;
+	run->kept = run->plan.kept_signer &&
+	    handshake_says(run->arena, run->ask.answer, "yourSecretStands");
+	run->step = ASKS_RELAY;
+}
+
+void asks_run_answered(struct asks_run *run, const struct client_result *result)
+{
+	enum asks_step step = run->step;
+
+	if (result->outcome == CLIENT_ANSWERED ||
+	    result->outcome == CLIENT_TOO_LARGE) {
+		run->ask.status = result->status;
+		run->ask.answer = result->outcome == CLIENT_ANSWERED
+		    ? answer_text(run->arena, result->body)
+		    : NULL;
+		end(run, "answered", NULL);
+	} else {
+		end_without_answer(run, result);
+	}
+	if (step == ASKS_RELAY)
+		relay_answered(run);
+	else if (is_kind(run, "counter"))
+		counter_answered(run);
+}
+
+/* ---- writing down ---- */
+
+bool asks_run_keep(struct asks_run *run, struct conn *conn, struct err *err)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, run->arena);
+
+	return handshake_kept(tx, run->ask.peer_id, &run->plan, err) &&
+	    tx_commit(tx, err);
+}
+
+bool asks_run_write(struct asks_run *run, struct conn *conn, struct err *err)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, run->arena);
+	const struct ask *ask = &run->ask;
+
+	if (run->proved &&
+	    !handshake_proved(tx, ask->peer_id, &run->plan, run->kept, err))
+		return false;
+	signal_reply(tx, ask->id);
+	return sql_none(tx, &SQL_asks_answer, err, v_id(ask->id),
+		   v_text(ask->outcome), v_id(ask->status), v_text(ask->answer),
+		   v_text(ask->error)) &&
+	    tx_commit(tx, err);
+}
