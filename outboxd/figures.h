@@ -5,6 +5,7 @@
 #define POSTRIDER_FIGURES_H
 
 #include "common/base/metrics.h"
+#include "common/net/http.h"
 
 /* Places of the label values. */
 enum attempt_outcome {
@@ -40,5 +41,9 @@ extern struct metric figure_leases_taken_over;
 extern struct metric figure_claim;
 
 void figures_register(void);
+
+/* GET /metrics on address; NULL with err: it cannot be listened on. */
+struct http_server *figures_serve(
+    struct loop *loop, const char *address, struct err *err);
 
 #endif

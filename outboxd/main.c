@@ -1,0 +1,367 @@
+#include "common/base/build.h"
+#include "common/base/clock.h"
+#include "common/base/daemon.h"
+#include "common/base/work.h"
+#include "common/federation/node.h"
+#include "common/pg/listen.h"
+#include "common/pg/notify.h"
+#include "common/pg/schema.h"
+#include "common/queue/lease.h"
+#include "common/queue/worker.h"
+#include "outboxd/asks.h"
+#include "outboxd/deliver.h"
+#include "outboxd/figures.h"
+#include "outboxd/outboxd.h"
+
+enum {
+	BOOT_AGAIN_MS = 1000,
+	TICK_MS = 1000,
+	SEEN_EVERY = 10, /* reaps */
+	STATEMENT_TIMEOUT_MS = 20000,
+	QUEUE_MAX = 4096
+};
+
+#define CONF outboxd_conf
+
+struct outboxd_conf outboxd_conf;
+
+/* clang-format off */
+static const struct conf_key outboxd_keys[] = {
+	KEY(SPAN, answer_timeout, "30s", "1s", "5min", LIVE,
+		"How long a peer may take to answer a batch."),
+	KEY(INT, peers_max, "64", "1", "1024", LIVE,
+		"Peers that are delivered to at once."),
+	{ 0 },
+};
+/* clang-format on */
+
+struct outboxd {
+	struct loop *loop;
+	struct arena *arena; /* the process's own */
+	struct node node;
+	struct worker_self self;
+	struct work_pool *pool;
+	struct client *client;
+	struct notifier *notifier;
+	struct listener *listener;
+	struct deliverer *deliverer;
+	struct asks *asks;
+	struct http_server *figures;
+	struct loop_timer *boot;
+	struct loop_timer *tick;
+	const char *application;
+	bool ready;
+	/* of the worker's unit under way */
+	bool failed;
+	int64_t freed;
+	int64_t reaps;
+	int64_t ticks;
+	struct err err;
+	bool reaping;
+	int64_t reaped_at; /* steady ms: last proof of work */
+};
+
+/* ---- workers ---- */
+
+static void *worker_begin(void *ctx)
+{
+	const struct outboxd *outboxd = ctx;
+	const struct conn_def def = {
+		.conninfo = outboxd_conf.common.database,
+		.application = outboxd->application,
+		.signals_after = true,
+		.statement_timeout_ms = STATEMENT_TIMEOUT_MS,
+	};
+	struct outboxd_worker *worker = calloc(1, sizeof(*worker));
+
+	if (!worker)
+		abort();
+	worker->conn = conn_new(&def);
+	worker->arena = arena_new();
+	conn_notifier_set(worker->conn, outboxd->notifier);
+	return worker;
+}
+
+static void worker_end(void *state)
+{
+	struct outboxd_worker *worker = state;
+
+	conn_free(&worker->conn);
+	arena_free(&worker->arena);
+	free(worker);
+}
+
+/* ---- freeing what the dead held, being seen ---- */
+
+static void reap_run(void *item, void *state)
+{
+	struct outboxd *outboxd = item;
+	struct outboxd_worker *worker = state;
+	AUTO(tx_end) struct tx *tx = outboxd_tx(worker);
+	bool seen = outboxd->reaps++ % SEEN_EVERY == 0;
+
+	tx_lazy(tx);
+	outboxd->err = (struct err){ 0 };
+	outboxd->freed = 0;
+	outboxd->failed =
+	    !lease_reap_peers(tx, &outboxd->freed, &outboxd->err) ||
+	    (seen && !worker_seen(tx, &outboxd->self, &outboxd->err)) ||
+	    (seen && !worker_sweep(tx, &outboxd->err)) ||
+	    !tx_commit(tx, &outboxd->err);
+}
+
+static void reap_done(void *item)
+{
+	struct outboxd *outboxd = item;
+
+	outboxd->reaping = false;
+	outboxd->reaped_at = clock_steady_ms();
+	if (outboxd->failed) {
+		log_warn("worker.unseen", F("err", v_text(outboxd->err.text)));
+		return;
+	}
+	if (outboxd->freed == 0)
+		return;
+	metric_add(&figure_leases_taken_over, 0, outboxd->freed);
+	log_info("lease.freed", F("events", v_int(outboxd->freed)));
+	deliver_wake(outboxd->deliverer);
+}
+
+static void reap(struct outboxd *outboxd)
+{
+	if (outboxd->reaping || !listener_is_up(outboxd->listener))
+		return;
+	outboxd->reaping =
+	    work_submit(outboxd->pool, reap_run, reap_done, outboxd);
+}
+
+static void on_tick(void *arg)
+{
+	struct outboxd *outboxd = arg;
+
+	if (outboxd->ticks++ % (WORKER_REAP_MS / TICK_MS) == 0)
+		reap(outboxd);
+	asks_wake(outboxd->asks);
+	loop_timer_arm(outboxd->tick, TICK_MS);
+}
+
+/* ---- hints ---- */
+
+static void on_up(void *arg)
+{
+	struct outboxd *outboxd = arg;
+
+	deliver_up(outboxd->deliverer);
+	asks_wake(outboxd->asks);
+}
+
+static void on_down(void *arg)
+{
+	struct outboxd *outboxd = arg;
+
+	log_warn("listener.down");
+	deliver_down(outboxd->deliverer);
+}
+
+static void on_hint(void *arg, const char *channel, const char *payload)
+{
+	struct outboxd *outboxd = arg;
+
+	if (strcmp(channel, "postrider_request") == 0)
+		asks_wake(outboxd->asks);
+	else if (strcmp(channel, "postrider_control") == 0 &&
+	    strcmp(payload, "peer") == 0)
+		deliver_recheck(outboxd->deliverer);
+	deliver_wake(outboxd->deliverer);
+}
+
+static void listen_begin(struct outboxd *outboxd)
+{
+	static const char *const channels[] = { "postrider_outbox",
+		"postrider_request", "postrider_control", NULL };
+	const struct listener_def def = {
+		.conninfo = outboxd_conf.common.database,
+		.application = outboxd->application,
+		.channels = channels,
+		.lock_key = outboxd->self.id,
+		.on_up = on_up,
+		.on_down = on_down,
+		.hint = on_hint,
+		.arg = outboxd,
+	};
+
+	outboxd->listener = listener_new(outboxd->loop, &def);
+	loop_timer_arm(outboxd->tick, TICK_MS);
+}
+
+/* ---- start: the database may not be there yet, or not ours yet ---- */
+
+static void boot_run(void *item, void *state)
+{
+	struct outboxd *outboxd = item;
+	struct outboxd_worker *worker = state;
+	AUTO(tx_end) struct tx *tx = outboxd_tx(worker);
+
+	outboxd->err = (struct err){ 0 };
+	outboxd->failed = !schema_check(tx, &outboxd->err) ||
+	    !worker_register(tx, &outboxd->self, &outboxd->err) ||
+	    !tx_commit(tx, &outboxd->err);
+}
+
+static void boot_done(void *item)
+{
+	struct outboxd *outboxd = item;
+
+	if (outboxd->failed) {
+		outboxd->self.id = 0;
+		log_warn("daemon.waiting", F("err", v_text(outboxd->err.text)));
+		daemon_status("waiting: %s", outboxd->err.text);
+		loop_timer_arm(outboxd->boot, BOOT_AGAIN_MS);
+		return;
+	}
+	listen_begin(outboxd);
+	outboxd->ready = true;
+	daemon_status("delivering");
+	daemon_ready();
+}
+
+static void on_boot(void *arg)
+{
+	struct outboxd *outboxd = arg;
+
+	if (!work_submit(outboxd->pool, boot_run, boot_done, outboxd))
+		loop_timer_arm(outboxd->boot, BOOT_AGAIN_MS);
+}
+
+static void parts_begin(struct outboxd *outboxd)
+{
+	const struct conf_common *conf = &outboxd_conf.common;
+	const struct client_def client = {
+		.allow_private_addresses = conf->allow_private_addresses,
+		.ca_file = conf->ca_file,
+		.resolve = conf->resolve,
+		.user_agent = "postrider/" POSTRIDER_VERSION,
+		.connections_per_host_max = 4,
+	};
+	const struct work_def work = {
+		.threads = (int)conf->workers,
+		.queue_max = QUEUE_MAX,
+		.worker_begin = worker_begin,
+		.worker_end = worker_end,
+		.ctx = outboxd,
+	};
+
+	outboxd->notifier = notifier_new(conf->database, outboxd->application);
+	outboxd->client = client_new(outboxd->loop, &client);
+	outboxd->pool = work_pool_new(outboxd->loop, &work);
+	outboxd->boot = loop_timer_new(outboxd->loop, on_boot, outboxd);
+	outboxd->tick = loop_timer_new(outboxd->loop, on_tick, outboxd);
+}
+
+static bool outboxd_start(struct daemon *daemon, struct err *err)
+{
+	const struct conf_common *conf = &outboxd_conf.common;
+	struct arena *arena = arena_new();
+	struct outboxd *outboxd = ARENA_NEW(arena, struct outboxd);
+	const char *name = conf->instance[0] ? conf->instance : daemon_run_id();
+
+	daemon->state = outboxd;
+	daemon->ready_later = true;
+	outboxd->arena = arena;
+	outboxd->loop = daemon->loop;
+	outboxd->application = arena_printf(arena, "outboxd/%s", name);
+	outboxd->self.daemon = "outboxd";
+	outboxd->self.instance = name;
+	figures_register();
+	if (!node_load(
+		arena, conf->origin, conf->node_key_file, &outboxd->node, err))
+		return false;
+	if (conf->metrics_listen[0]) {
+		outboxd->figures =
+		    figures_serve(outboxd->loop, conf->metrics_listen, err);
+		if (!outboxd->figures)
+			return false;
+	}
+	parts_begin(outboxd);
+	outboxd->deliverer = deliver_new(&(const struct deliver_def){
+	    .loop = outboxd->loop,
+	    .pool = outboxd->pool,
+	    .client = outboxd->client,
+	    .node = &outboxd->node,
+	    .self = &outboxd->self,
+	});
+	outboxd->asks = asks_new(&(const struct asks_def){
+	    .loop = outboxd->loop,
+	    .pool = outboxd->pool,
+	    .client = outboxd->client,
+	    .node = &outboxd->node,
+	    .self = &outboxd->self,
+	});
+	on_boot(outboxd);
+	return true;
+}
+
+/* ---- the rest of its life ---- */
+
+static void outboxd_drain(struct daemon *daemon)
+{
+	struct outboxd *outboxd = daemon->state;
+
+	loop_timer_disarm(outboxd->boot);
+	loop_timer_disarm(outboxd->tick);
+	deliver_drain(outboxd->deliverer);
+	asks_drain(outboxd->asks);
+}
+
+static bool outboxd_drained(struct daemon *daemon)
+{
+	struct outboxd *outboxd = daemon->state;
+
+	return deliver_drained(outboxd->deliverer) && !outboxd->reaping &&
+	    asks_drained(outboxd->asks);
+}
+
+/* A stalled database is no reason to be restarted; stuck workers are. */
+static bool outboxd_alive(struct daemon *daemon)
+{
+	struct outboxd *outboxd = daemon->state;
+
+	return !outboxd->reaping ||
+	    clock_steady_ms() - outboxd->reaped_at <
+	    3 * (int64_t)STATEMENT_TIMEOUT_MS;
+}
+
+static void outboxd_stop(struct daemon *daemon)
+{
+	struct outboxd *outboxd = daemon->state;
+	struct arena *arena = outboxd->arena;
+
+	listener_free(&outboxd->listener);
+	client_free(&outboxd->client);
+	work_pool_free(&outboxd->pool);
+	asks_free(&outboxd->asks);
+	deliver_free(&outboxd->deliverer);
+	notifier_free(&outboxd->notifier);
+	loop_timer_free(&outboxd->boot);
+	loop_timer_free(&outboxd->tick);
+	http_server_free(&outboxd->figures);
+	node_key_free(&outboxd->node.key);
+	arena_free(&arena);
+}
+
+/* outboxd -- carries what we owe to peers. Manual: postrider-outboxd(8). */
+int main(int argc, char **argv)
+{
+	static const struct daemon_def outboxd = {
+		.name = "outboxd",
+		.keys = outboxd_keys,
+		.conf = &outboxd_conf,
+		.start = outboxd_start,
+		.drain = outboxd_drain,
+		.drained = outboxd_drained,
+		.alive = outboxd_alive,
+		.stop = outboxd_stop,
+	};
+
+	return daemon_main(&outboxd, argc, argv);
+}
