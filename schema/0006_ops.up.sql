@@ -28,7 +28,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, p
 DECLARE
     bound constant bigint := 100000;
     counted constant bigint := (SELECT count(*) FROM (
-        SELECT FROM federation_outbox ORDER BY peer_id, id LIMIT bound + 1) AS some);
+        SELECT FROM federation_outbox ORDER BY peer_id, id LIMIT bound + 1) AS upto);
 BEGIN
     IF counted <= bound THEN
         RETURN counted;
@@ -129,7 +129,7 @@ SELECT peer, state, since, waiting, leased_by, oldest, next_attempt, attempts, l
                    THEN coalesce(p.last_accepted_at, p.created_at)
                ELSE p.created_at END AS since,
            (SELECT count(*) FROM (SELECT FROM public.federation_outbox o
-                WHERE o.peer_id = p.id LIMIT 1000) AS some) AS waiting,
+                WHERE o.peer_id = p.id LIMIT 1000) AS upto) AS waiting,
            CASE WHEN p.lease_until > now() THEN p.lease_worker END AS leased_by,
            now() - oldest.oldest_at AS oldest,
            CASE WHEN p.next_attempt_at > now() THEN p.next_attempt_at - now() END AS next_attempt,
