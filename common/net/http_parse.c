@@ -218,14 +218,14 @@ static bool read_request_line(struct reading *in, struct span line)
 
 /* ---- header lines ---- */
 
+/* Spaces only: a tab next to a length or a host is read in two ways. */
 static struct span trim(struct span text)
 {
-	while (text.len > 0 && (*text.data == ' ' || *text.data == '\t')) {
+	while (text.len > 0 && *text.data == ' ') {
 		text.data++;
 		text.len--;
 	}
-	while (text.len > 0 &&
-	    (text.data[text.len - 1] == ' ' || text.data[text.len - 1] == '\t'))
+	while (text.len > 0 && text.data[text.len - 1] == ' ')
 		text.len--;
 	return text;
 }
@@ -413,19 +413,21 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
+/* After a change of protocol was asked for, no second request is read. */
 static void read_connection(struct http_head *head)
 {
-	bool close = false, keep = false;
+	bool close = false, keep = false, upgrade = false;
 
 	for (size_t i = 0; i < head->header_count; i++) {
 		const struct http_header *header = &head->headers[i];
 
+		upgrade |= strcmp(header->name, "upgrade") == 0;
 		if (strcmp(header->name, "connection") != 0)
 			continue;
 		close |= list_has(header->value, "close");
 		keep |= list_has(header->value, "keep-alive");
 	}
-	head->keep_alive = !close && (head->minor == 1 || keep);
+	head->keep_alive = !close && !upgrade && (head->minor == 1 || keep);
 }
 
 /* ---- public ---- */

@@ -99,7 +99,7 @@ static void on_request(struct http_exchange *ex, void *arg)
 	const char *path = head->path;
 
 	atomic_fetch_add(&site->requests, 1);
-	if (strcmp(path, "/echo") == 0)
+	if (site->echo || strcmp(path, "/echo") == 0)
 		echo_reply(ex);
 	else if (strcmp(path, "/sum") == 0)
 		sum_reply(site, ex);
@@ -334,7 +334,8 @@ bool wire_answer(int fd, struct answer *answer, bool head_only)
 	*answer = (struct answer){ .status = 0 };
 	if (!read_head(fd, answer))
 		return false;
-	cr_assert_eq(strncmp(answer->head, "HTTP/1.1 ", 9), 0);
+	cr_assert_eq(
+	    strncmp(answer->head, "HTTP/1.1 ", 9), 0, "%s", answer->head);
 	answer->status = (int)strtol(answer->head + 9, NULL, 10);
 	length = strstr(answer->head, "Content-Length: ");
 	if (length != NULL && !head_only)

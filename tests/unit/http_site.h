@@ -27,6 +27,7 @@ struct site {
 	struct work_pool *pool;
 	pthread_t thread;
 	int port;
+	bool echo;		   /* /echo, whatever the path */
 	struct http_limits limits; /* may be changed before site_open */
 	struct http_server_def def;
 	struct http_exchange *parked[PARKED_MAX]; /* loop thread */

@@ -91,6 +91,8 @@ Test(http, connection_is_kept_as_version_and_client_ask)
 		{ "GET / HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n",
 		    "Connection: close\r\n", false },
 		{ "GET / HTTP/1.0\r\n\r\n", "Connection: close\r\n", false },
+		{ "GET / HTTP/1.0\r\n\r\n" GET("/ignored"),
+		    "Connection: close\r\n", false },
 		{ "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
 		    "Connection: keep-alive\r\n", true },
 		{ GET("/close"), "Connection: close\r\n", false },
