@@ -1,0 +1,476 @@
+/* The HTTP layer of frontd: shapes, limits, hostile input, outages. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include "tests/lib/test_db.h"
+#include "tests/lib/test_http.h"
+#include "tests/lib/test_node.h"
+
+static struct test_node *node;
+static struct test_daemon *frontd;
+static struct arena *arena;
+
+static void begin_with(const char *const *settings)
+{
+	test_db_needed();
+	arena = arena_new();
+	node = test_node_new("nova.localhost");
+	frontd = test_frontd(node, settings);
+}
+
+static void begin(void)
+{
+	begin_with(NULL);
+}
+
+static void end(void)
+{
+	test_node_free(&node);
+	if (arena)
+		arena_free(&arena);
+}
+
+TestSuite(http_api, .init = begin, .fini = end, .timeout = 120);
+
+static struct test_reply send_to(
+    const char *method, const char *path, const char *type, const char *body)
+{
+	return test_http(arena, node->port,
+	    &(struct test_request){ .method = method,
+		.path = path,
+		.content_type = type,
+		.body = body });
+}
+
+/* ---- shapes of the HTTP layer, as recorded ---- */
+
+struct shape_case {
+	const char *method;
+	const char *path;
+	const char *type;
+	const char *body;
+	int status;
+	const char *answer; /* whole body; NULL: not compared */
+};
+
+static const struct shape_case shapes[] = {
+	{ "GET", "/api/nothing", "", NULL, 404,
+	    "{\"statusCode\":404,\"error\":\"Not Found\","
+	    "\"message\":\"Route GET:/api/nothing not found\"}" },
+	{ "PUT", "/api/auth/login", NULL, "{}", 405,
+	    "{\"statusCode\":405,\"error\":\"Method Not Allowed\","
+	    "\"message\":\"Route PUT:/api/auth/login not found\"}" },
+	{ "POST", "/api/auth/login", "application/x-www-form-urlencoded", "{}",
+	    415,
+	    "{\"statusCode\":415,\"code\":\"FST_ERR_CTP_INVALID_MEDIA_TYPE\","
+	    "\"error\":\"Unsupported Media Type\",\"message\":\"Unsupported "
+	    "Media Type: application/x-www-form-urlencoded\"}" },
+	{ "POST", "/api/auth/login", "", "{\"a\":1}", 415,
+	    "{\"statusCode\":415,\"code\":\"FST_ERR_CTP_INVALID_MEDIA_TYPE\","
+	    "\"error\":\"Unsupported Media Type\",\"message\":\"Unsupported "
+	    "Media Type: undefined\"}" },
+	{ "POST", "/api/auth/login", "application/json", NULL, 400,
+	    "{\"statusCode\":400,\"code\":\"FST_ERR_CTP_EMPTY_JSON_BODY\","
+	    "\"error\":\"Bad Request\",\"message\":\"Body cannot be empty "
+	    "when content-type is set to 'application/json'\"}" },
+	{ "POST", "/api/auth/login", "", NULL, 400,
+	    "{\"error\":\"username is required\",\"statusCode\":400}" },
+	{ "POST", "/api/auth/login", "application/json; charset=utf-8", "{}",
+	    400, "{\"error\":\"username is required\",\"statusCode\":400}" },
+	{ "POST", "/api/auth/login", NULL, "[]", 400,
+	    "{\"error\":\"body must be a JSON object\",\"statusCode\":400}" },
+	{ "GET", "/api/users/@me", "", NULL, 401,
+	    "{\"error\":\"Missing or invalid authorization header\","
+	    "\"statusCode\":401}" },
+};
+
+Test(http_api, refusals_have_the_documented_shapes)
+{
+	for (size_t i = 0; i < COUNT(shapes); i++) {
+		const struct shape_case *c = &shapes[i];
+		struct test_reply reply =
+		    send_to(c->method, c->path, c->type, c->body);
+
+		cr_expect_eq(reply.status, c->status, "case %zu: %d %s", i,
+		    reply.status, reply.body);
+		cr_expect_str_eq(reply.body, c->answer, "case %zu", i);
+		cr_expect_str_eq(test_header(arena, &reply, "content-type"),
+		    "application/json; charset=utf-8");
+	}
+}
+
+/* ---- hostile JSON ---- */
+
+static const char *repeated(const char *text, size_t count)
+{
+	struct buf buf;
+
+	buf_init(&buf, arena, 64 * 1024 * 1024);
+	for (size_t i = 0; i < count; i++)
+		buf_text(&buf, text);
+	return buf.data;
+}
+
+static void expect_bad_json(const char *what, const char *body)
+{
+	struct test_reply reply =
+	    send_to("POST", "/api/auth/login", NULL, body);
+
+	cr_expect_eq(reply.status, 400, "%s: %d", what, reply.status);
+	cr_expect_eq(test_number(arena, &reply, "statusCode"), 400, "%s", what);
+	cr_expect_str_eq(
+	    test_text(arena, &reply, "error"), "Bad Request", "%s", what);
+	cr_expect_not_null(test_text(arena, &reply, "message"), "%s", what);
+}
+
+Test(http_api, what_is_no_json_is_a_bad_request)
+{
+	expect_bad_json("cut", "{\"username\":");
+	expect_bad_json("junk", "{\"username\":\"a\"} x");
+	expect_bad_json("doubled",
+	    "{\"username\":\"a\",\"username\":\"b\",\"password\":\"c\"}");
+	expect_bad_json("proto", "{\"__proto__\":{\"a\":1}}");
+	expect_bad_json("utf-8", "{\"username\":\"\xff\xfe\"}");
+	expect_bad_json("deep", repeated("[", 5000));
+	expect_bad_json("deep and closed",
+	    arena_printf(
+		arena, "%s%s", repeated("[", 5000), repeated("]", 5000)));
+	cr_expect_eq(
+	    test_get(arena, node->port, "/api/health", NULL).status, 200);
+}
+
+Test(http_api, a_body_above_the_limit_is_refused_declared_or_chunked)
+{
+	const char *limit = repeated("x", 1024 * 1024);
+	struct test_reply reply = send_to(
+	    "POST", "/api/auth/login", NULL, arena_printf(arena, "%sx", limit));
+	const char *chunked;
+
+	cr_expect_eq(reply.status, 413);
+	cr_expect_str_eq(reply.body,
+	    "{\"statusCode\":413,\"code\":\"FST_ERR_CTP_BODY_TOO_LARGE\","
+	    "\"error\":\"Payload Too Large\","
+	    "\"message\":\"Request body is too large\"}");
+	reply = send_to("POST", "/api/auth/login", NULL, limit);
+	cr_expect_eq(reply.status, 400, "as large as allowed");
+	chunked = arena_printf(arena,
+	    "POST /api/auth/login HTTP/1.1\r\nHost: x\r\n"
+	    "Content-Type: application/json\r\n"
+	    "Transfer-Encoding: chunked\r\n\r\n100001\r\n%sx\r\n0\r\n\r\n",
+	    limit);
+	reply = test_http_raw(arena, node->port, chunked, strlen(chunked));
+	cr_expect_eq(reply.status, 413, "chunked: %d", reply.status);
+}
+
+/* ---- CORS ---- */
+
+Test(http_api, other_pages_may_call_with_credentials)
+{
+	struct test_reply reply = test_http(arena, node->port,
+	    &(struct test_request){ .method = "OPTIONS",
+		.path = "/api/auth/login",
+		.headers = "Origin: https://other.example\r\n"
+			   "Access-Control-Request-Method: POST\r\n" });
+
+	cr_expect_eq(reply.status, 204);
+	cr_expect_str_eq(
+	    test_header(arena, &reply, "access-control-allow-origin"),
+	    "https://other.example");
+	cr_expect_str_eq(
+	    test_header(arena, &reply, "access-control-allow-credentials"),
+	    "true");
+	cr_expect_not_null(
+	    strstr(test_header(arena, &reply, "access-control-allow-methods"),
+		"PATCH"));
+	reply = test_http(arena, node->port,
+	    &(struct test_request){ .method = "GET",
+		.path = "/api/users/@me",
+		.headers = "Origin: https://other.example\r\n" });
+	cr_expect_eq(reply.status, 401);
+	cr_expect_str_eq(
+	    test_header(arena, &reply, "access-control-allow-origin"),
+	    "https://other.example");
+}
+
+/* ---- facts ---- */
+
+Test(http_api, health_and_info_need_no_account)
+{
+	struct test_reply reply =
+	    test_get(arena, node->port, "/api/health", NULL);
+
+	cr_expect_eq(reply.status, 200);
+	cr_expect_str_eq(test_text(arena, &reply, "status"), "ok");
+	cr_expect_gt(test_number(arena, &reply, "timestamp"), 1700000000000);
+	reply = test_get(arena, node->port, "/api/instance/info", NULL);
+	cr_expect_eq(reply.status, 200);
+	cr_expect_str_eq(test_text(arena, &reply, "name"), "Postrider");
+	cr_expect_not_null(test_text(arena, &reply, "version"));
+	cr_expect_eq(
+	    json_type(test_json(arena, &reply, "registrationOpen")), JSON_BOOL);
+}
+
+/* ---- rates ---- */
+
+static void begin_limited(void)
+{
+	static const char *const settings[] = { "rate_limits=on",
+		"rate_general=5", NULL };
+
+	begin_with(settings);
+}
+
+Test(http_api_rates, the_general_counter_holds_and_says_when_it_ends,
+    .init = begin_limited, .fini = end, .timeout = 60)
+{
+	struct test_reply reply;
+	const char *left;
+
+	for (int i = 0; i < 5; i++) {
+		reply = test_get(arena, node->port, "/api/health", NULL);
+		left = test_header(arena, &reply, "x-ratelimit-remaining");
+		cr_expect_eq(reply.status, 200);
+		cr_expect_str_eq(left, arena_printf(arena, "%d", 4 - i));
+	}
+	reply = test_get(arena, node->port, "/api/instance/info", NULL);
+	cr_expect_eq(reply.status, 429);
+	cr_expect_str_eq(
+	    test_text(arena, &reply, "message"), "Rate limit exceeded");
+	cr_expect_str_eq(test_header(arena, &reply, "retry-after"),
+	    arena_printf(
+		arena, "%" PRId64, test_number(arena, &reply, "retryAfter")));
+	reply = test_get(
+	    arena, node->port, "/api/auth/check-username?username=x", NULL);
+	cr_expect_eq(reply.status, 200, "routes with a rate count apart");
+	cr_expect_str_eq(test_header(arena, &reply, "x-ratelimit-limit"), "30");
+}
+
+Test(http_api_rates, an_invented_forwarded_address_changes_nothing,
+    .init = begin_limited, .fini = end, .timeout = 60)
+{
+	struct test_reply reply = { .status = 0 };
+
+	for (int i = 0; i < 6; i++)
+		reply = test_http(arena, node->port,
+		    &(struct test_request){ .method = "GET",
+			.path = "/api/health",
+			.headers = arena_printf(
+			    arena, "X-Forwarded-For: 192.0.2.%d\r\n", i + 1) });
+	cr_expect_eq(reply.status, 429);
+}
+
+static void begin_behind_proxy(void)
+{
+	static const char *const settings[] = { "rate_limits=on",
+		"rate_general=2", "trusted_proxies=127.0.0.1", NULL };
+
+	begin_with(settings);
+}
+
+static int status_from(const char *forwarded_for)
+{
+	return test_http(arena, node->port,
+	    &(struct test_request){ .method = "GET",
+		.path = "/api/health",
+		.headers = arena_printf(
+		    arena, "X-Forwarded-For: %s\r\n", forwarded_for) })
+	    .status;
+}
+
+Test(http_api_rates, behind_a_proxy_the_right_most_address_counts,
+    .init = begin_behind_proxy, .fini = end, .timeout = 60)
+{
+	cr_expect_eq(status_from("192.0.2.1"), 200);
+	cr_expect_eq(status_from("10.1.1.1, 192.0.2.1"), 200);
+	cr_expect_eq(status_from("10.1.1.2, 192.0.2.1"), 429);
+	cr_expect_eq(status_from("192.0.2.2"), 200);
+	cr_expect_eq(status_from("2001:db8::1"), 200);
+	cr_expect_eq(status_from("2001:db8::2"), 200);
+	cr_expect_eq(status_from("2001:db8::3"), 429, "one /64");
+}
+
+/* ---- the log ---- */
+
+static int count_in_log(const char *text)
+{
+	FILE *file = fopen(frontd->log, "re");
+	char *line = NULL;
+	size_t room = 0;
+	int count = 0;
+
+	while (file && getline(&line, &room, file) >= 0)
+		count += strstr(line, text) != NULL;
+	free(line);
+	if (file)
+		fclose(file);
+	return count;
+}
+
+static const char *const forgeries[] = {
+	"/api/%0alevel=error%20event=forged",
+	"/api/%1b%5b31m",
+	"/api/%e2%80%a8event=forged",
+};
+
+Test(http_api, no_request_forges_a_line_in_the_log)
+{
+	for (size_t i = 0; i < COUNT(forgeries); i++)
+		cr_expect_eq(
+		    test_get(arena, node->port, forgeries[i], NULL).status,
+		    404);
+	cr_expect(test_daemon_logged(frontd, "code=404", 2000));
+	cr_expect_eq(count_in_log("\x1b"), 0);
+	cr_expect_eq(count_in_log("\xe2\x80\xa8"), 0);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(test_get(arena, node->port,
+				 i ? "/api/users/@me" : "/api/x", NULL)
+				 .status,
+		    i ? 401 : 404);
+	cr_expect_eq(count_in_log("level=error"),
+	    count_in_log("\\nlevel=error"), "only inside a value");
+}
+
+Test(http_api, a_flood_of_refusals_is_summed_up)
+{
+	for (int i = 0; i < 300; i++)
+		test_get(arena, node->port, "/api/nothing", NULL);
+	cr_expect_leq(count_in_log("event=http.refused "), 21);
+	cr_expect(test_daemon_logged(frontd, "event=http.refused_more", 15000));
+}
+
+/* ---- outages ---- */
+
+static bool answers_again(void *arg)
+{
+	(void)arg;
+	return test_get(arena, node->port, "/api/instance/info", NULL).status ==
+	    200;
+}
+
+static const char *database_name(void)
+{
+	static const char *name;
+
+	if (!name)
+		name = test_db_text(
+		    arena, node->database, "SELECT current_database() AS t");
+	return name;
+}
+
+/* Ends every session of the node's database, from another one. */
+static int64_t sessions_cut(void)
+{
+	return test_db_number(getenv("POSTRIDER_TEST_DB"),
+	    arena_printf(arena,
+		"SELECT count(pg_terminate_backend(pid)) AS n "
+		"FROM pg_stat_activity WHERE datname = '%s'",
+		database_name()));
+}
+
+Test(http_api, cut_connections_cost_an_answer_at_most)
+{
+	cr_assert(answers_again(NULL));
+	for (int i = 0; i < 5; i++) {
+		int status;
+
+		cr_expect_gt(sessions_cut(), 0);
+		status = test_get(arena, node->port, "/api/instance/info", NULL)
+			     .status;
+		cr_expect(status == 200 || status == 503, "%d", status);
+		cr_expect(test_until(answers_again, NULL, 10000));
+	}
+	cr_expect_eq(count_in_log("level=error"), 0);
+}
+
+static void database_allow(bool allow)
+{
+	test_db_script(getenv("POSTRIDER_TEST_DB"),
+	    arena_printf(arena,
+		"ALTER DATABASE \"%s\" WITH ALLOW_CONNECTIONS %s",
+		database_name(), allow ? "true" : "false"));
+}
+
+static pid_t load_begin(void)
+{
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	for (;;)
+		test_get(arena, node->port, "/api/instance/info", NULL);
+}
+
+Test(http_api, without_a_database_it_says_503_and_recovers_by_itself)
+{
+	pid_t load;
+	struct test_reply reply;
+
+	cr_assert_not_null(database_name());
+	load = load_begin();
+	database_allow(false);
+	sessions_cut();
+	kill(load, SIGKILL);
+	waitpid(load, NULL, 0);
+	reply = test_get(arena, node->port, "/api/instance/info", NULL);
+	cr_expect_eq(reply.status, 503);
+	cr_expect_str_eq(reply.body,
+	    "{\"error\":\"Server is busy, try again shortly\","
+	    "\"statusCode\":503}");
+	cr_expect_not_null(test_header(arena, &reply, "retry-after"));
+	database_allow(true);
+	cr_expect(test_until(answers_again, NULL, 15000));
+}
+
+Test(http_api, a_start_without_a_database_waits_and_says_so, .init = NULL,
+    .fini = end, .timeout = 60)
+{
+	static const char *const settings[] = {
+		"database=host=/nonexistent user=postgres", NULL
+	};
+
+	test_db_needed();
+	arena = arena_new();
+	node = test_node_new("nova.localhost");
+	frontd = test_frontd_start_only(node, settings);
+	cr_expect(
+	    test_daemon_says(frontd, "STATUS=waiting for the database", 10000));
+	cr_expect_not(test_daemon_says(frontd, "READY=1", 1000));
+	cr_expect_eq(test_daemon_ended(frontd, 200), -1000, "still there");
+}
+
+Test(http_api, a_schema_that_does_not_fit_ends_the_start_with_one_line,
+    .init = NULL, .fini = end, .timeout = 60)
+{
+	char *empty;
+	const char *settings[2] = { NULL, NULL };
+
+	test_db_needed();
+	arena = arena_new();
+	empty = test_db_create_empty();
+	node = test_node_new("nova.localhost");
+	settings[0] = arena_printf(arena, "database=%s", empty);
+	frontd = test_frontd_start_only(node, settings);
+	cr_expect_gt(test_daemon_ended(frontd, 15000), 0);
+	cr_expect_eq(count_in_log("level=error"), 1);
+	cr_expect_eq(count_in_log("this program needs"), 1);
+	test_db_drop(&empty);
+}
+
+Test(http_api, sigterm_answers_what_is_in_flight)
+{
+	struct test_reply reply;
+	int fd = test_http_connect(node->port);
+	static const char head[] = "GET /api/instance/info HTTP/1.1\r\n"
+				   "Host: x\r\n\r\n";
+
+	cr_assert(test_http_write(fd, head, strlen(head)));
+	reply = test_http_read(arena, fd);
+	cr_expect_eq(reply.status, 200);
+	cr_expect_eq(test_daemon_stop(frontd), 0);
+	close(fd);
+	test_daemon_again(frontd);
+	cr_expect(test_until(answers_again, NULL, 5000));
+}
