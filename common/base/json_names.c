@@ -51,12 +51,13 @@ static bool has_equal_neighbours(struct bytes *items, size_t count)
 
 bool json_names_pop(struct json_names *names, size_t first)
 {
-	struct bytes *items = names->items + first;
 	size_t count = names->count - first;
+	struct bytes *items;
 
 	names->count = first;
 	if (count < 2)
 		return false;
+	items = names->items + first;
 	return count <= PAIRS_MAX ? has_equal_pair(items, count)
 				  : has_equal_neighbours(items, count);
 }

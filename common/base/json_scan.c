@@ -3,6 +3,9 @@
 #include "common/base/json_scan.h"
 #include "common/base/utf8.h"
 
+/* Any integer of so many digits fits 64 bits, with its sign. */
+enum { INT_DIGITS_MAX = 18 };
+
 enum state {
 	WANT_VALUE,
 	WANT_VALUE_OR_END,
@@ -60,14 +63,14 @@ static void skip_space(struct scan *s)
 
 /* ---- strings ---- */
 
-/* Replaces \uXXXX at p in what json-c gets to see. */
-static void change(struct scan *s, const unsigned char *p, const char *digits)
+/* Replaces what stands at p in what json-c gets to see. */
+static void change(struct scan *s, const unsigned char *p, const char *text)
 {
 	size_t len = (size_t)(s->end - s->start);
 
 	if (!s->copy)
 		s->copy = (unsigned char *)arena_textn(s->arena, s->start, len);
-	memcpy(s->copy + (p - s->start) + 2, digits, 4);
+	memcpy(s->copy + (p - s->start), text, strlen(text));
 }
 
 static bool is_hex(unsigned char c)
@@ -107,9 +110,9 @@ static bool scan_unit(struct scan *s, bool is_name)
 		}
 	}
 	if (unit >= 0xd800 && unit <= 0xdfff)
-		change(s, s->p, is_name ? "ffff" : "0000");
+		change(s, s->p + 2, is_name ? "ffff" : "0000");
 	else if (unit == 0 && is_name)
-		change(s, s->p, "ffff");
+		change(s, s->p + 2, "ffff");
 	s->p += 6;
 	return true;
 }
@@ -205,14 +208,8 @@ static bool digits(struct scan *s)
 	return s->p > from;
 }
 
-static bool scan_number(struct scan *s)
+static bool scan_fraction(struct scan *s)
 {
-	if (*s->p == '-')
-		s->p++;
-	if (s->p < s->end && *s->p == '0')
-		s->p++;
-	else if (!digits(s))
-		return bad(s, s->p, "No number after minus sign");
 	if (s->p < s->end && *s->p == '.') {
 		s->p++;
 		if (!digits(s))
@@ -226,6 +223,28 @@ static bool scan_number(struct scan *s)
 			return bad(
 			    s, s->p, "Exponent part is missing a number");
 	}
+	return true;
+}
+
+static bool scan_number(struct scan *s)
+{
+	const unsigned char *from;
+
+	if (*s->p == '-')
+		s->p++;
+	from = s->p;
+	if (s->p < s->end && *s->p == '0')
+		s->p++;
+	else if (!digits(s))
+		return bad(s, s->p, "No number after minus sign");
+	if (s->p < s->end && (*s->p == '.' || (*s->p | 0x20) == 'e'))
+		return scan_fraction(s);
+	/*
+	 * json-c would make the largest integer of it; with an exponent it
+	 * is a real number, which has fewer digits than stay.
+	 */
+	if (s->p - from > INT_DIGITS_MAX)
+		change(s, s->p - 2, "e2");
 	return true;
 }
 

@@ -5,7 +5,8 @@
  * member names. Behind it json-c cannot fail and no name is cut short: where
  * json-c would end a name at U+0000 or repair half a surrogate pair, the copy
  * it gets is changed so that readers refuse that text (U+0000 in a value) or
- * cannot name that member (U+FFFF in a name).
+ * cannot name that member (U+FFFF in a name). Integers beyond 64 bits become
+ * reals, where json-c would take the nearest it has.
  *
  * Internal to json.
  */

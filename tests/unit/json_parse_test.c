@@ -338,6 +338,28 @@ Test(json_parse, whole_numbers_are_exact_or_refused)
 	}
 }
 
+Test(json_parse, large_integers_are_real_numbers)
+{
+	static const struct {
+		const char *text;
+		double want;
+	} cases[] = {
+		{ "100000000000000000000", 1e20 },
+		{ "-18446744073709551616", -18446744073709551616.0 },
+		{ "9223372036854775808", 9223372036854775808.0 },
+		{ "123456789012345680000000000",
+		    123456789012345680000000000.0 },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		double real = 0;
+
+		cr_expect(json_number(parse(cases[i].text), &real));
+		cr_expect_eq(
+		    real, cases[i].want, "%s: %.17g", cases[i].text, real);
+	}
+}
+
 Test(json_parse, a_document_ends_with_its_arena)
 {
 	for (int i = 0; i < 100; i++) {
