@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "tests/unit/client_rig.h"
@@ -88,6 +89,7 @@ static void begin(void)
 	socklen_t len = sizeof(addr);
 	pthread_t thread;
 
+	signal(SIGPIPE, SIG_IGN); /* as daemon_main does */
 	client_rig_begin();
 	certificate_begin("nova.test");
 	tls_peer.fd = socket(AF_INET, SOCK_STREAM, 0);
