@@ -156,6 +156,18 @@ bool channels_make_pairs(struct tx *tx, const struct channel_pair *pairs,
 		channels_announce(tx, &made, pairs, count, err));
 }
 
+/* A pair that must be there by now. */
+static bool pair_read(struct tx *tx, int64_t low, int64_t high,
+    struct channel *channel, struct err *err)
+{
+	bool found;
+
+	if (!sql_opt(tx, &SQL_channel_pair_find, channel_shape, channel, &found,
+		err, v_id(low), v_id(high)))
+		return false;
+	return found || err_set(err, ERR_BUSY, "conversation is gone again");
+}
+
 /* *made: by us, not by somebody else at the same moment. */
 static bool pair_make(struct tx *tx, const struct user *opener,
     const struct user *other, struct channel *channel, bool *made,
@@ -169,8 +181,7 @@ static bool pair_make(struct tx *tx, const struct user *opener,
 	};
 
 	if (!channels_make_pairs(tx, &pair, 1, err) ||
-	    !sql_one(tx, &SQL_channel_pair_find, channel_shape, channel, err,
-		v_id(pair.low), v_id(pair.high)))
+	    !pair_read(tx, pair.low, pair.high, channel, err))
 		return false;
 	*made = channel->seq <= 1;
 	return true;
@@ -194,9 +205,7 @@ bool channel_open_pair(struct tx *tx, const struct user *opener,
 	if (!found && !pair_make(tx, opener, other, &pair, &made, err))
 		return false;
 	/* Somebody else made it at the same moment. */
-	if (!found && !made &&
-	    !sql_one(tx, &SQL_channel_pair_find, channel_shape, &pair, err,
-		v_id(low), v_id(high)))
+	if (!found && !made && !pair_read(tx, low, high, &pair, err))
 		return false;
 	if (!made &&
 	    !sql_none(tx, &SQL_channel_closed_set, err, v_id(pair.id),
