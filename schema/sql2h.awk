@@ -34,8 +34,8 @@ function highest_param(text,    rest, number, highest)
 
 function quoted(line, last)
 {
-	gsub(/\\/, "\\\\", line)
-	gsub(/"/, "\\\"", line)
+	gsub(/\\/, "&&", line)
+	gsub(/"/, "\\\\&", line)
 	gsub(/\t/, "    ", line)
 	return "\"" line (last ? "" : "\\n") "\""
 }

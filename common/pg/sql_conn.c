@@ -130,7 +130,7 @@ static void connect_refused(struct conn *conn, struct err *err)
 	while (len > 0 && text[len - 1] == '\n')
 		text[--len] = '\0';
 	for (char *c = text; *c; c++)
-		if (*c == '\n')
+		if (*c == '\n' || *c == '\t')
 			*c = ' ';
 	snprintf(conn->sqlstate, sizeof(conn->sqlstate), "08001");
 	err_set(err, ERR_BUSY, "database is away: %s", text);
