@@ -9,8 +9,9 @@
  * reads everything and applies all or nothing; changed BOOT keys are named in
  * the log and stay as they were.
  *
- * TEXT: as is; min, if given, lists the words that are allowed. SPAN: 250ms 30s 5min 2h 7d, kept in ms (int64_t). SIZE: bytes
- * with optional kB MB GB (1024), int64_t. INT: int64_t. BOOL: on/off, bool.
+ * TEXT: as is; min, if given, lists the words that are allowed. SPAN: 250ms 30s
+ * 5min 2h 7d, kept in ms (int64_t). SIZE: bytes with optional kB MB GB (1024),
+ * int64_t. INT: int64_t. BOOL: on/off, bool.
  */
 #ifndef POSTRIDER_CONF_H
 #define POSTRIDER_CONF_H
@@ -18,7 +19,14 @@
 #include "common/base/buf.h"
 #include "common/base/err.h"
 
-enum conf_kind { CONF_END, CONF_TEXT, CONF_SPAN, CONF_SIZE, CONF_INT, CONF_BOOL };
+enum conf_kind {
+	CONF_END,
+	CONF_TEXT,
+	CONF_SPAN,
+	CONF_SIZE,
+	CONF_INT,
+	CONF_BOOL
+};
 enum conf_when { BOOT, LIVE };
 
 struct conf_key {
@@ -34,8 +42,10 @@ struct conf_key {
 
 /* CONF is the tag of the daemon's settings struct, defined by its file. */
 #define KEY(k, member, fallback, min, max, when, help) \
-	{ CONF_##k, #member, offsetof(struct CONF, member), fallback, min, max, \
-		when, help }
+	{ \
+		CONF_##k, #member, offsetof(struct CONF, member), fallback, \
+		    min, max, when, help \
+	}
 
 /* Keys that every daemon has, at the head of its struct and its table. */
 struct conf_common {

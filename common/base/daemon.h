@@ -22,7 +22,7 @@
 struct daemon {
 	struct loop *loop;
 	const struct conf_common *conf;
-	void *state;      /* the daemon's own, set by start */
+	void *state;	  /* the daemon's own, set by start */
 	bool ready_later; /* set by start, which then calls daemon_ready */
 };
 
@@ -32,11 +32,11 @@ struct daemon_def {
 	void *conf; /* starts with struct conf_common */
 	/* Each on the loop thread. */
 	bool (*start)(struct daemon *daemon, struct err *err) MUST_CHECK;
-	void (*wake)(struct daemon *daemon);    /* hints all end here */
-	void (*drain)(struct daemon *daemon);   /* take no new work */
+	void (*wake)(struct daemon *daemon);  /* hints all end here */
+	void (*drain)(struct daemon *daemon); /* take no new work */
 	bool (*drained)(struct daemon *daemon);
-	bool (*alive)(struct daemon *daemon);   /* proof of work for watchdog */
-	void (*stop)(struct daemon *daemon);    /* give everything back */
+	bool (*alive)(struct daemon *daemon); /* proof of work for watchdog */
+	void (*stop)(struct daemon *daemon);  /* give everything back */
 };
 
 int daemon_main(const struct daemon_def *def, int argc, char **argv);

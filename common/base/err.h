@@ -38,8 +38,8 @@ enum err_sender { GIVE_UP, TRY_LATER };
 
 struct err {
 	enum err_code code;
-	const char *reason;   /* exact relay word, static text; NULL: the table's */
-	const char *http_code; /* static text for the "code" member, or NULL */
+	const char *reason;    /* exact relay word, static; NULL: the table's */
+	const char *http_code; /* static, for the "code" member, or NULL */
 	int retry_after_s;
 	char text[240];
 };

@@ -125,22 +125,32 @@ enum shape_kind {
 
 struct shape {
 	enum shape_kind kind;
-	size_t offset;      /* of the member; the record's size at the end */
+	size_t offset;	    /* of the member; the record's size at the end */
 	const char *column; /* the column of a row: the member's name */
 	const char *name;   /* the JSON member; NULL: not printed */
-	bool skip_null;     /* absent instead of null */
+	bool skip_null;	    /* absent instead of null */
 	const struct shape *sub;
 };
 
 #define SHAPE(k, type, member, json_name) \
-	{ SHAPE_##k, offsetof(type, member), #member, json_name, false, NULL }
+	{ \
+		SHAPE_##k, offsetof(type, member), #member, json_name, false, \
+		    NULL \
+	}
 #define SHAPE_OPT(k, type, member, json_name) \
-	{ SHAPE_##k, offsetof(type, member), #member, json_name, true, NULL }
+	{ \
+		SHAPE_##k, offsetof(type, member), #member, json_name, true, \
+		    NULL \
+	}
 #define SHAPE_SUB(k, type, member, json_name, shape_of_sub) \
-	{ SHAPE_##k, offsetof(type, member), #member, json_name, false, \
-		shape_of_sub }
+	{ \
+		SHAPE_##k, offsetof(type, member), #member, json_name, false, \
+		    shape_of_sub \
+	}
 #define SHAPE_END(type) \
-	{ SHAPE_END_KIND, sizeof(type), NULL, NULL, false, NULL }
+	{ \
+		SHAPE_END_KIND, sizeof(type), NULL, NULL, false, NULL \
+	}
 
 /* Records of one shape in an arena. */
 struct rows {
@@ -160,10 +170,10 @@ struct json_out {
 	bool comma;
 };
 
-void json_open(struct json_out *out, const char *name);       /* { */
-void json_close(struct json_out *out);                        /* } */
-void json_open_list(struct json_out *out, const char *name);  /* [ */
-void json_close_list(struct json_out *out);                   /* ] */
+void json_open(struct json_out *out, const char *name);	     /* { */
+void json_close(struct json_out *out);			     /* } */
+void json_open_list(struct json_out *out, const char *name); /* [ */
+void json_close_list(struct json_out *out);		     /* ] */
 /* name is NULL inside a list. */
 void json_put_text(struct json_out *out, const char *name, const char *text);
 void json_put_int(struct json_out *out, const char *name, int64_t number);

@@ -25,23 +25,29 @@ static bool is_plain(const char *text)
 	return true;
 }
 
+/* Line separators that are not ASCII: C1 controls, U+2028 and U+2029. */
+static unsigned separator(const unsigned char *p)
+{
+	if (p[0] == 0xc2 && p[1] < 0xa0)
+		return p[1];
+	if (p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9))
+		return 0x2000 + p[2] - 0x80;
+	return 0;
+}
+
 /* One character: as it is, or escaped when it could forge or break a line. */
 static size_t put_char(struct buf *line, const unsigned char *p, size_t left)
 {
 	size_t len = utf8_sequence(p, left);
 
-	if (!len)
-		buf_printf(line, "\\x%02x", p[0]);
-	else if (p[0] == '"' || p[0] == '\\')
+	if (p[0] == '"' || p[0] == '\\')
 		buf_printf(line, "\\%c", p[0]);
 	else if (p[0] == '\n')
 		buf_text(line, "\\n");
-	else if (p[0] < 0x20 || p[0] == 0x7f)
+	else if (!len || p[0] < 0x20 || p[0] == 0x7f)
 		buf_printf(line, "\\x%02x", p[0]);
-	else if (p[0] == 0xc2 && p[1] < 0xa0)
-		buf_printf(line, "\\u%04x", p[1]);
-	else if (p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9))
-		buf_printf(line, "\\u20%02x", p[2] - 0x80);
+	else if (separator(p))
+		buf_printf(line, "\\u%04x", separator(p));
 	else
 		buf_add(line, p, len);
 	return len ? len : 1;

@@ -32,12 +32,16 @@ void log_write(enum log_level level, const char *event,
 
 #define LOG_FIELDS(...) \
 	((const struct field[]){ { .name = NULL }, ##__VA_ARGS__ }) + 1, \
-	    sizeof((const struct field[]){ { .name = NULL }, ##__VA_ARGS__ }) / \
-	            sizeof(struct field) - 1
-#define log_debug(event, ...) log_write(LOG_DEBUG, event, LOG_FIELDS(__VA_ARGS__))
+	    sizeof( \
+		(const struct field[]){ { .name = NULL }, ##__VA_ARGS__ }) / \
+		sizeof(struct field) - \
+	    1
+#define log_debug(event, ...) \
+	log_write(LOG_DEBUG, event, LOG_FIELDS(__VA_ARGS__))
 #define log_info(event, ...) log_write(LOG_INFO, event, LOG_FIELDS(__VA_ARGS__))
 #define log_warn(event, ...) log_write(LOG_WARN, event, LOG_FIELDS(__VA_ARGS__))
-#define log_error(event, ...) log_write(LOG_ERROR, event, LOG_FIELDS(__VA_ARGS__))
+#define log_error(event, ...) \
+	log_write(LOG_ERROR, event, LOG_FIELDS(__VA_ARGS__))
 
 /* Fields that all lines of this thread carry until the scope ends. */
 struct log_scope {

@@ -17,9 +17,9 @@ struct metric {
 	const char *name; /* without the postrider_ prefix */
 	const char *help;
 	enum metric_type type;
-	const char *label;          /* one label name or NULL */
-	const char *const *values;  /* its closed list, NULL-ended */
-	struct metric_cell *cells;  /* made by metrics_register */
+	const char *label;	   /* one label name or NULL */
+	const char *const *values; /* its closed list, NULL-ended */
+	struct metric_cell *cells; /* made by metrics_register */
 	struct metric *next;
 };
 

@@ -15,8 +15,8 @@
 enum val_kind {
 	VAL_END,
 	VAL_NULL,
-	VAL_ID,    /* bigint */
-	VAL_INT,   /* bigint */
+	VAL_ID,	 /* bigint */
+	VAL_INT, /* bigint */
 	VAL_BOOL,
 	VAL_REAL,
 	VAL_TEXT,
@@ -64,7 +64,8 @@ struct val v_bools(const bool *flags, size_t count);
 #define VALS(...) ((const struct val[]){ { .kind = VAL_INT }, ##__VA_ARGS__ })
 #define VALS_COUNT(...) \
 	(sizeof((const struct val[]){ { .kind = VAL_INT }, ##__VA_ARGS__ }) / \
-	        sizeof(struct val) - 1)
+		sizeof(struct val) - \
+	    1)
 
 /* A named value of a log line. */
 struct field {
