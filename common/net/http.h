@@ -58,7 +58,8 @@ struct http_server_def {
 	    struct http_exchange *ex, struct http_reply *reply, void *arg);
 	/* The body is complete; answer with http_reply, now or later. */
 	void (*on_request)(struct http_exchange *ex, void *arg);
-	/* An error of the HTTP layer: fill reply's body for status, or leave. */
+	/* An error of the HTTP layer: fill reply's body for status, or leave.
+	 */
 	void (*on_error)(struct arena *arena, int status,
 	    struct http_reply *reply, void *arg);
 	void *arg;
@@ -89,7 +90,8 @@ struct arena *http_arena(struct http_exchange *ex);
 void http_set_user(struct http_exchange *ex, void *user);
 void *http_user(const struct http_exchange *ex);
 
-/* Copies what it sends. A client that is gone is no error. Ends the exchange. */
+/* Copies what it sends. A client that is gone is no error. Ends the exchange.
+ */
 void http_reply(struct http_exchange *ex, const struct http_reply *reply);
 
 /* Reason phrase of a status. */

@@ -1,12 +1,9 @@
 #include "common/net/http_conn.h"
 
 #include <errno.h>
+#include <search.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* A table that cannot grow ends the process, as all memory does. */
-#define uthash_fatal(text) abort()
-#include <uthash.h>
 
 #include "common/base/clock.h"
 #include "common/net/addr.h"
@@ -15,9 +12,8 @@ enum { PAUSE_MS = 100, COMPLAIN_MS = 10000, ACCEPTS_MAX = 64 };
 
 /* Connections of one address (IPv6: of its /64). */
 struct http_place {
-	UT_hash_handle hh;
-	int64_t count;
 	char key[INET6_ADDRSTRLEN + 4];
+	int64_t count;
 };
 
 static const char busy_answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
@@ -38,18 +34,26 @@ static void *zeroed(size_t size)
 
 /* ---- connections of an address ---- */
 
+static int place_order(const void *a, const void *b)
+{
+	const struct http_place *one = a, *other = b;
+
+	return strcmp(one->key, other->key);
+}
+
 static struct http_place *place_find(
     struct http_server *server, const char *key)
 {
-	struct http_place *place;
+	struct http_place *place = zeroed(sizeof(*place));
+	struct http_place **found;
 
-	HASH_FIND_STR(server->places, key, place);
-	if (place != NULL)
-		return place;
-	place = zeroed(sizeof(*place));
 	snprintf(place->key, sizeof(place->key), "%s", key);
-	HASH_ADD_STR(server->places, key, place);
-	return place;
+	found = tsearch(place, &server->places, place_order);
+	if (found == NULL)
+		abort();
+	if (*found != place)
+		free(place);
+	return *found;
 }
 
 /* False: there are enough of this address. */
@@ -77,7 +81,7 @@ void http_place_leave(struct http_conn *conn)
 	conn->place = NULL;
 	if (place == NULL || --place->count > 0)
 		return;
-	HASH_DEL(conn->server->places, place);
+	tdelete(place, &conn->server->places, place_order);
 	free(place);
 }
 

@@ -82,6 +82,8 @@ struct http_listener {
 	struct event acceptable;
 };
 
+TAILQ_HEAD(http_listeners, http_listener);
+
 enum { HTTP_SCRATCH = 65536, HTTP_SPARE_ARENAS = 16 };
 
 struct http_server {
@@ -89,10 +91,10 @@ struct http_server {
 	struct http_server_def def;
 	struct http_limits limits;
 	SSL_CTX *tls;
-	TAILQ_HEAD(, http_listener) listeners;
+	struct http_listeners listeners;
 	struct http_conns conns[CONN_STATES];
 	size_t counts[CONN_STATES];
-	struct http_place *places;
+	void *places; /* a tree of struct http_place */
 	struct loop_timer *tick;
 	bool ticking, draining, paused;
 	int64_t resume_ms;   /* accepting goes on */

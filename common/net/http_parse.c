@@ -381,7 +381,8 @@ static bool read_framing(struct reading *in)
 		return read_length(in, http_head_get(head, "content-length"));
 	if (codings == 0)
 		return true;
-	if (strcasecmp(http_head_get(head, "transfer-encoding"), "chunked"))
+	if (strcasecmp(http_head_get(head, "transfer-encoding"), "chunked") !=
+	    0)
 		return bad(in, 501);
 	head->chunked = true;
 	head->has_body = true;

@@ -17,11 +17,7 @@
 
 #include "common/base/arena.h"
 
-enum {
-	HTTP_HEAD_MAX = 16384,
-	HTTP_LINE_MAX = 8192,
-	HTTP_HEADERS_MAX = 100
-};
+enum { HTTP_HEAD_MAX = 16384, HTTP_LINE_MAX = 8192, HTTP_HEADERS_MAX = 100 };
 
 struct http_header {
 	const char *name; /* lower case */
@@ -33,7 +29,7 @@ struct http_head {
 	const char *target; /* as sent */
 	const char *path;   /* percent-decoded once; no NUL, valid UTF-8 */
 	const char *query;  /* raw, after ?, or "" */
-	int minor;          /* HTTP/1.minor */
+	int minor;	    /* HTTP/1.minor */
 	bool keep_alive;
 	bool chunked;
 	bool expect_continue;
