@@ -64,12 +64,11 @@ int64_t site_peer(struct site *site, const char *origin)
 	sealed = peer_seal(arena, &node, id, SITE_SECRET);
 	test_db_script(site->db,
 	    arena_printf(arena,
-	        "INSERT INTO federation_peers (id, origin, host, status, "
-	        "hmac_secret) VALUES (%" PRId64 ", '%s', '%s', 'active', "
-	        "'\\x%s')",
-	        id, origin,
-	        arena_printf(arena, "%s-%" PRId64, parsed.host, id),
-	        hex_of(arena, sealed)));
+		"INSERT INTO federation_peers (id, origin, host, status, "
+		"hmac_secret) VALUES (%" PRId64 ", '%s', '%s', 'active', "
+		"'\\x%s')",
+		id, origin, arena_printf(arena, "%s-%" PRId64, parsed.host, id),
+		hex_of(arena, sealed)));
 	node_key_free(&node.key);
 	return id;
 }
@@ -89,8 +88,7 @@ static void put_entry(
 	    peer, context + 1, type, thing, place);
 }
 
-void site_enqueue(
-    struct site *site, int64_t peer, const char *const *entries)
+void site_enqueue(struct site *site, int64_t peer, const char *const *entries)
 {
 	struct buf script;
 
@@ -106,12 +104,12 @@ void site_enqueue_many(
 {
 	test_db_script(site->db,
 	    arena_printf(site->arena,
-	        "INSERT INTO federation_outbox (peer_id, context_type, "
-	        "context_id, event_type, entity_id, payload, expires_at) "
-	        "SELECT %" PRId64 ", 'dm', 'c', 'create', '%s' || n, "
-	        "'\"n\":' || n, now() + interval '1 day' "
-	        "FROM generate_series(1, %d) n",
-	        peer, prefix, count));
+		"INSERT INTO federation_outbox (peer_id, context_type, "
+		"context_id, event_type, entity_id, payload, expires_at) "
+		"SELECT %" PRId64 ", 'dm', 'c', 'create', '%s' || n, "
+		"'\"n\":' || n, now() + interval '1 day' "
+		"FROM generate_series(1, %d) n",
+		peer, prefix, count));
 }
 
 static const struct json *events_of(
@@ -151,8 +149,8 @@ const char *site_told(struct site *site, struct test_peer *peer)
 
 	buf_init(&out, site->arena, 1 << 20);
 	for (size_t i = 0; i < count; i++)
-		buf_printf(&out, "%s%s", i ? " | " : "",
-		    site_batch(site, peer, i));
+		buf_printf(
+		    &out, "%s%s", i ? " | " : "", site_batch(site, peer, i));
 	return out.data ? out.data : "";
 }
 

@@ -47,12 +47,15 @@ static void by_turn(void *arg, struct arena *arena UNUSED,
 		answer->body = turn->body;
 }
 
-#define TURNS(...)                                                             \
-	{                                                                      \
-		(const struct turn[]){ __VA_ARGS__ },                          \
-		    COUNT(((const struct turn[]){ __VA_ARGS__ })), 0           \
+#define TURNS(...) \
+	{ \
+		(const struct turn[]){ __VA_ARGS__ }, \
+		    COUNT(((const struct turn[]){ __VA_ARGS__ })), 0 \
 	}
-#define TAKE_ALL { 0 }
+#define TAKE_ALL \
+	{ \
+		0 \
+	}
 
 static const char *refusal(const char *id, const char *reason)
 {
@@ -78,8 +81,8 @@ static struct scene scene_begin(struct turns *turns)
 	static const char *const settings[] = { "answer_timeout=3s", NULL };
 	struct scene scene = { .site = site_begin() };
 
-	scene.peer = test_peer_new(
-	    "orbit.localhost", turns ? by_turn : NULL, turns);
+	scene.peer =
+	    test_peer_new("orbit.localhost", turns ? by_turn : NULL, turns);
 	scene.id = site_peer(&scene.site, test_peer_origin(scene.peer));
 	scene.outboxd = test_outboxd(scene.site.node, settings);
 	return scene;
@@ -102,12 +105,13 @@ static void bring_forward(struct scene *scene)
 	    "NOTIFY postrider_outbox");
 }
 
-#define PEER_IS(scene, condition)                                              \
-	site_until(&(scene)->site,                                             \
-	    "EXISTS (SELECT FROM federation_peers WHERE " condition ")", SOON_MS)
+#define PEER_IS(scene, condition) \
+	site_until(&(scene)->site, \
+	    "EXISTS (SELECT FROM federation_peers WHERE " condition ")", \
+	    SOON_MS)
 
-#define ONE_PEER(scene, column)                                                \
-	site_number(&(scene)->site,                                            \
+#define ONE_PEER(scene, column) \
+	site_number(&(scene)->site, \
 	    "SELECT (" column ")::bigint AS n FROM federation_peers")
 
 Test(delivery, sends_what_waits_signed_as_the_recorded_traffic_is)
@@ -121,19 +125,20 @@ Test(delivery, sends_what_waits_signed_as_the_recorded_traffic_is)
 	arena = scene.site.arena;
 	test_db_script(scene.site.db,
 	    arena_printf(arena,
-	        "INSERT INTO federation_outbox VALUES (%" PRId64
-	        ", 7, 'dm', '38', 'create', '42', '\"dmChannelId\":\"38\"', 0,"
-	        " to_timestamp(1796072519.789), now() + interval '1 day')",
-	        scene.id));
+		"INSERT INTO federation_outbox VALUES (%" PRId64
+		", 7, 'dm', '38', 'create', '42', '\"dmChannelId\":\"38\"', 0,"
+		" to_timestamp(1796072519.789), now() + interval '1 day')",
+		scene.id));
 	cr_assert(test_peer_got(scene.peer, RELAY_PATH, 1, SOON_MS));
 	request = test_peer_nth(scene.peer, RELAY_PATH, 0);
-	cr_expect_str_eq(arena_textn(arena, request.body.data, request.body.len),
+	cr_expect_str_eq(
+	    arena_textn(arena, request.body.data, request.body.len),
 	    arena_printf(arena,
-	        "{\"version\":1,\"sourceInstance\":\"%s\",\"events\":[{"
-	        "\"eventType\":\"create\",\"contextType\":\"dm\","
-	        "\"messageId\":\"42\",\"encryptionVersion\":0,"
-	        "\"timestamp\":1796072519789,\"dmChannelId\":\"38\"}]}",
-	        scene.site.node->origin));
+		"{\"version\":1,\"sourceInstance\":\"%s\",\"events\":[{"
+		"\"eventType\":\"create\",\"contextType\":\"dm\","
+		"\"messageId\":\"42\",\"encryptionVersion\":0,"
+		"\"timestamp\":1796072519789,\"dmChannelId\":\"38\"}]}",
+		scene.site.node->origin));
 	cr_expect_str_eq(
 	    test_peer_header(arena, &request, "x-federation-origin"),
 	    scene.site.node->origin);
@@ -146,8 +151,9 @@ Test(delivery, sends_what_waits_signed_as_the_recorded_traffic_is)
 	    request.body,
 	    test_peer_header(arena, &request, "x-federation-signature")));
 	cr_expect(site_drained(&scene.site, SOON_MS));
-	cr_expect(PEER_IS(&scene, "last_accepted_at IS NOT NULL AND "
-	                          "remote_max_upload_size > 0"));
+	cr_expect(PEER_IS(&scene,
+	    "last_accepted_at IS NOT NULL AND "
+	    "remote_max_upload_size > 0"));
 	scene_end(&scene);
 }
 
@@ -164,7 +170,7 @@ Test(delivery, batches_hold_at_most_fifty_events)
 	cr_expect_eq(batches, 5);
 	cr_expect_eq(site_events(&scene.site, scene.peer), 230);
 	cr_expect(strncmp(site_batch(&scene.site, scene.peer, 0),
-	              "create m1, create m2, ", 22) == 0);
+		      "create m1, create m2, ", 22) == 0);
 	scene_end(&scene);
 }
 
@@ -207,23 +213,24 @@ Test(delivery, a_message_nobody_has_heard_of_can_be_deleted_silently)
 
 Test(delivery, a_create_that_may_have_arrived_is_followed_by_its_delete)
 {
-	struct turns turns = TURNS({ .status = -1 }, { .status = -1 }, TAKE_ALL);
+	struct turns turns =
+	    TURNS({ .status = -1 }, { .status = -1 }, TAKE_ALL);
 	struct scene scene;
 
 	test_db_needed();
 	scene = scene_begin(&turns);
 	site_enqueue(&scene.site, scene.id, ENTRIES("create a"));
-	cr_assert(PEER_IS(&scene,
-	    "transport_failures = 1 AND lease_worker IS NULL"));
+	cr_assert(
+	    PEER_IS(&scene, "transport_failures = 1 AND lease_worker IS NULL"));
 	site_enqueue(&scene.site, scene.id, ENTRIES("delete a"));
 	turns.next = 2;
 	bring_forward(&scene);
 	cr_assert(site_drained(&scene.site, SOON_MS));
 	cr_expect_str_eq(site_batch(&scene.site, scene.peer,
-	                     test_peer_count(scene.peer, RELAY_PATH) - 1),
+			     test_peer_count(scene.peer, RELAY_PATH) - 1),
 	    "delete a");
 	cr_expect_str_eq(site_batch(&scene.site, scene.peer,
-	                     test_peer_count(scene.peer, RELAY_PATH) - 2),
+			     test_peer_count(scene.peer, RELAY_PATH) - 2),
 	    "create a");
 	cr_expect_eq(ONE_PEER(&scene, "transport_failures"), 0);
 	scene_end(&scene);
@@ -237,8 +244,7 @@ Test(delivery, what_was_folded_into_a_duplicate_create_is_sent)
 
 	test_db_needed();
 	scene = scene_begin(&turns);
-	site_enqueue(
-	    &scene.site, scene.id, ENTRIES("create a", "update a"));
+	site_enqueue(&scene.site, scene.id, ENTRIES("create a", "update a"));
 	cr_assert(site_drained(&scene.site, SOON_MS));
 	cr_expect_str_eq(
 	    site_told(&scene.site, scene.peer), "create a | update a");
@@ -259,8 +265,8 @@ Test(delivery, a_refused_conversation_waits_while_others_go_on)
 	    "reason = 'channel_not_found' AND retry_at > now() + "
 	    "interval '25 seconds')",
 	    SOON_MS));
-	site_enqueue(&scene.site, scene.id,
-	    ENTRIES("create b", "create x @other"));
+	site_enqueue(
+	    &scene.site, scene.id, ENTRIES("create b", "create x @other"));
 	cr_assert(test_peer_got(scene.peer, RELAY_PATH, 2, SOON_MS));
 	bring_forward(&scene);
 	cr_assert(site_drained(&scene.site, SOON_MS));
@@ -286,9 +292,9 @@ Test(delivery, an_entry_refused_too_often_becomes_a_dead_letter)
 	bring_forward(&scene);
 	cr_assert(site_drained(&scene.site, SOON_MS));
 	cr_expect_eq(site_number(&scene.site,
-	                 "SELECT count(*) AS n FROM dead_letters WHERE "
-	                 "peer_answer = 'processing_error' AND entity_id = 'a' "
-	                 "AND payload = '\"n\":0'"),
+			 "SELECT count(*) AS n FROM dead_letters WHERE "
+			 "peer_answer = 'processing_error' AND entity_id = 'a' "
+			 "AND payload = '\"n\":0'"),
 	    1);
 	cr_expect(test_daemon_logged(scene.outboxd, "event=outbox.dead", 100));
 	scene_end(&scene);
@@ -318,7 +324,7 @@ Test(delivery, reasons_that_can_never_change_end_an_entry_at_once)
 		cr_assert(
 		    site_drained(&scene.site, SOON_MS), "%s", cases[i].reason);
 		cr_expect_eq(site_number(&scene.site,
-		                 "SELECT count(*) AS n FROM dead_letters"),
+				 "SELECT count(*) AS n FROM dead_letters"),
 		    cases[i].dead, "%s", cases[i].reason);
 		cr_expect_eq(test_peer_count(scene.peer, RELAY_PATH), 1);
 		scene_end(&scene);
@@ -337,8 +343,7 @@ Test(delivery, a_peer_that_asks_for_a_pause_gets_it_and_no_blame)
 	cr_assert(PEER_IS(&scene,
 	    "next_attempt_at BETWEEN now() + interval '110 seconds' AND now() "
 	    "+ interval '121 seconds' AND lease_worker IS NULL"));
-	cr_expect_eq(
-	    ONE_PEER(&scene, "transport_failures + auth_failures"), 0);
+	cr_expect_eq(ONE_PEER(&scene, "transport_failures + auth_failures"), 0);
 	scene_end(&scene);
 }
 
@@ -351,14 +356,16 @@ Test(delivery, a_refused_signature_is_counted_apart_and_changes_no_secret)
 		struct turns turns =
 		    TURNS({ .status = statuses[i], .body = "{}" });
 		struct scene scene = scene_begin(&turns);
-		int64_t secret = ONE_PEER(&scene, "hashtext(hmac_secret::text)");
+		int64_t secret =
+		    ONE_PEER(&scene, "hashtext(hmac_secret::text)");
 
 		test_db_script(scene.site.db,
 		    "UPDATE federation_peers SET auth_failures = 9");
 		site_enqueue(&scene.site, scene.id, ENTRIES("create a"));
-		cr_assert(PEER_IS(&scene, "auth_failures = 10 AND lease_worker "
-		                          "IS NULL AND status = 'active' AND "
-		                          "transport_failures = 0"));
+		cr_assert(PEER_IS(&scene,
+		    "auth_failures = 10 AND lease_worker "
+		    "IS NULL AND status = 'active' AND "
+		    "transport_failures = 0"));
 		cr_expect_eq(
 		    ONE_PEER(&scene, "hashtext(hmac_secret::text)"), secret);
 		cr_expect_eq(ONE_PEER(&scene, "last_code"), statuses[i]);
@@ -392,9 +399,10 @@ Test(delivery, a_blamed_batch_is_halved_until_the_culprit_stands_alone)
 	site_enqueue_many(&site, id, "m", 60);
 	test_outboxd(site.node, NULL);
 	cr_assert(site_drained(&site, SOON_MS));
-	cr_expect_eq(site_number(&site, "SELECT count(*) AS n FROM dead_letters "
-	                                "WHERE entity_id = 'm7' AND "
-	                                "why = 'status 413'"),
+	cr_expect_eq(site_number(&site,
+			 "SELECT count(*) AS n FROM dead_letters "
+			 "WHERE entity_id = 'm7' AND "
+			 "why = 'status 413'"),
 	    1);
 	cr_expect_eq(
 	    site_number(&site, "SELECT count(*) AS n FROM dead_letters"), 1);
@@ -403,7 +411,8 @@ Test(delivery, a_blamed_batch_is_halved_until_the_culprit_stands_alone)
 	site_end(&site);
 }
 
-Test(delivery, ten_failures_make_a_peer_unreachable_and_one_batch_brings_it_back)
+Test(
+    delivery, ten_failures_make_a_peer_unreachable_and_one_batch_brings_it_back)
 {
 	struct turns turns = TURNS({ .status = 500, .body = "{}" }, TAKE_ALL);
 	struct scene scene;
@@ -419,7 +428,8 @@ Test(delivery, ten_failures_make_a_peer_unreachable_and_one_batch_brings_it_back
 	site_enqueue(&scene.site, scene.id, ENTRIES("create b"));
 	bring_forward(&scene);
 	cr_assert(site_drained(&scene.site, SOON_MS));
-	cr_expect(PEER_IS(&scene, "status = 'active' AND transport_failures = 0"));
+	cr_expect(
+	    PEER_IS(&scene, "status = 'active' AND transport_failures = 0"));
 	cr_expect_str_eq(site_told(&scene.site, scene.peer),
 	    "create a | create a, create b");
 	scene_end(&scene);
@@ -445,11 +455,12 @@ Test(delivery, nonsense_is_no_success)
 		struct scene scene = scene_begin(&turns);
 
 		site_enqueue(&scene.site, scene.id, ENTRIES("create a"));
-		cr_expect(PEER_IS(&scene, "transport_failures = 1 AND "
-		                          "lease_worker IS NULL"),
+		cr_expect(PEER_IS(&scene,
+			      "transport_failures = 1 AND "
+			      "lease_worker IS NULL"),
 		    "case %zu", i);
 		cr_expect_eq(site_number(&scene.site,
-		                 "SELECT count(*) AS n FROM federation_outbox"),
+				 "SELECT count(*) AS n FROM federation_outbox"),
 		    1, "case %zu", i);
 		scene_end(&scene);
 	}
@@ -513,12 +524,12 @@ Test(delivery, a_stop_gives_leases_back_within_a_second)
 	cr_assert(test_peer_got(scene.peer, RELAY_PATH, 1, SOON_MS));
 	before = clock_steady_ms();
 	kill(scene.outboxd->pid, SIGTERM);
-	cr_expect(PEER_IS(&scene,
-	    "lease_worker IS NULL AND transport_failures = 0"));
+	cr_expect(
+	    PEER_IS(&scene, "lease_worker IS NULL AND transport_failures = 0"));
 	cr_expect_lt(clock_steady_ms() - before, 1000);
 	cr_expect_eq(test_daemon_ended(scene.outboxd, 3000), 0);
 	cr_expect_eq(site_number(&scene.site,
-	                 "SELECT count(*) AS n FROM federation_outbox"),
+			 "SELECT count(*) AS n FROM federation_outbox"),
 	    1);
 	scene_end(&scene);
 }
@@ -542,7 +553,7 @@ Test(delivery, a_paused_or_revoked_peer_is_left_alone)
 		site_enqueue(&scene.site, scene.id, ENTRIES("create x"));
 		cr_expect_not(test_peer_got(scene.peer, RELAY_PATH, 2, 1500));
 		cr_expect_eq(site_number(&scene.site,
-		                 "SELECT count(*) AS n FROM federation_outbox"),
+				 "SELECT count(*) AS n FROM federation_outbox"),
 		    151);
 		scene_end(&scene);
 	}

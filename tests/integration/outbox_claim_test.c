@@ -1,0 +1,358 @@
+#include <criterion/criterion.h>
+
+#include "common/queue/lease.h"
+#include "common/queue/worker.h"
+#include "outboxd/drain.h"
+#include "tests/integration/delivery_site.h"
+
+enum { SOON_MS = 5000, WORKER_A = 1001, WORKER_B = 1002 };
+
+/* A site, two connections, and no daemon: the steps are taken by hand. */
+static struct site site;
+static struct node node;
+static struct conn *a;
+static struct conn *b;
+static struct arena *arena;
+
+static void begin(void)
+{
+	struct err err = { 0 };
+
+	if (!test_db_available())
+		return;
+	site = site_begin();
+	arena = site.arena;
+	cr_assert(
+	    node_load(arena, site.node->origin,
+		arena_printf(arena, "%s/key", site.node->dir), &node, &err),
+	    "%s", err.text);
+	a = test_db_conn(site.db);
+	b = test_db_conn(site.db);
+}
+
+static void end(void)
+{
+	if (!a)
+		return;
+	conn_free(&a);
+	conn_free(&b);
+	node_key_free(&node.key);
+	site_end(&site);
+}
+
+TestSuite(outbox_claim, .init = begin, .fini = end, .timeout = 30);
+
+static size_t claim(
+    struct conn *conn, int64_t worker, int64_t room, struct drain_lease *first)
+{
+	struct rows leases;
+	struct err err = { 0 };
+
+	cr_assert(drain_claim(conn, arena, worker, room, &leases, &err), "%s",
+	    err.text);
+	if (leases.count > 0 && first)
+		*first = *(const struct drain_lease *)leases.items;
+	return leases.count;
+}
+
+static struct drain *drain_of(struct conn *conn, int64_t worker)
+{
+	struct drain_lease lease;
+
+	cr_assert_eq(claim(conn, worker, 1, &lease), 1);
+	return drain_new(&lease, &node);
+}
+
+static void step(struct conn *conn, struct drain *drain)
+{
+	struct err err = { 0 };
+
+	cr_assert(drain_step(conn, drain, &err), "%s", err.text);
+}
+
+/* The peer takes everything that is out. */
+static void take_all(struct drain *drain)
+{
+	struct buf body;
+
+	buf_init(&body, drain->arena, 1 << 20);
+	buf_text(&body, "{\"rejected\":[],\"accepted\":[");
+	for (size_t i = 0; i < drain->batch.count; i++)
+		buf_printf(&body, "%s\"%s\"", i ? "," : "",
+		    drain->batch.items[i].first->entity_id);
+	buf_text(&body, "]}");
+	drain->has_answer = true;
+	drain->answer = (struct answer){
+		.outcome = CLIENT_ANSWERED,
+		.status = 200,
+		.body = buf_bytes(&body),
+	};
+}
+
+static void peers(int count)
+{
+	for (int i = 0; i < count; i++) {
+		int64_t id = site_peer(
+		    &site, arena_printf(arena, "http://p%d.localhost:1", i));
+
+		site_enqueue(&site, id, ENTRIES("create a", "create b"));
+	}
+}
+
+static int64_t waiting(void)
+{
+	return site_number(
+	    &site, "SELECT count(*) AS n FROM federation_outbox");
+}
+
+Test(outbox_claim, two_workers_never_share_a_peer)
+{
+	test_db_needed();
+	peers(3);
+	cr_expect_eq(claim(a, WORKER_A, 1, NULL), 1);
+	cr_expect_eq(claim(b, WORKER_B, 10, NULL), 2);
+	cr_expect_eq(claim(a, WORKER_A, 10, NULL), 0);
+}
+
+Test(outbox_claim, passes_over_peers_that_nothing_is_owed_to_or_may_go_to)
+{
+	static const char *const changes[] = {
+		"DELETE FROM federation_outbox",
+		"UPDATE federation_peers SET status = 'revoked'",
+		"UPDATE federation_peers SET status = 'awaiting_approval'",
+		"UPDATE federation_peers SET status = 'pending'",
+		"UPDATE federation_peers SET next_attempt_at = now() + "
+		"interval '1 second'",
+		"UPDATE federation_peers SET paused_until = now() + "
+		"interval '1 minute'",
+	};
+
+	test_db_needed();
+	peers(1);
+	for (size_t i = 0; i < COUNT(changes); i++) {
+		test_db_script(site.db, changes[i]);
+		cr_expect_eq(claim(a, WORKER_A, 10, NULL), 0, "%s", changes[i]);
+		test_db_script(site.db,
+		    "DELETE FROM federation_outbox;"
+		    "UPDATE federation_peers SET status = 'active', "
+		    "next_attempt_at = now(), paused_until = NULL");
+		site_enqueue(&site,
+		    site_number(&site, "SELECT id AS n FROM federation_peers"),
+		    ENTRIES("create a"));
+	}
+	cr_expect_eq(claim(a, WORKER_A, 10, NULL), 1);
+}
+
+Test(outbox_claim, an_enqueue_waits_for_nobody)
+{
+	AUTO(tx_end) struct tx *tx = NULL;
+	const struct stmt lock = { "lock_peer",
+		"SELECT id FROM federation_peers FOR NO KEY UPDATE", SQL_MANY,
+		0 };
+	struct rows rows;
+	struct err err = { 0 };
+
+	test_db_needed();
+	peers(1);
+	tx = tx_new(a, arena);
+	cr_assert(sql_many(tx, &lock, NULL, &rows, &err), "%s", err.text);
+	test_db_script(site.db,
+	    "SET lock_timeout = '100ms'; INSERT INTO federation_outbox "
+	    "(peer_id, context_type, context_id, event_type, entity_id, "
+	    "payload, expires_at) SELECT id, 'dm', 'c', 'create', 'z', '', "
+	    "now() + interval '1 day' FROM federation_peers");
+	cr_expect_eq(waiting(), 3);
+}
+
+Test(outbox_claim, what_is_out_is_marked_on_the_disk_and_still_there)
+{
+	struct drain *drain;
+
+	test_db_needed();
+	peers(1);
+	drain = drain_of(a, WORKER_A);
+	step(a, drain);
+	cr_expect(drain->sending);
+	cr_expect_eq(waiting(), 2);
+	cr_expect_eq(site_number(&site,
+			 "SELECT presented_through - (SELECT max(id) FROM "
+			 "federation_outbox) AS n FROM federation_peers"),
+	    0);
+	take_all(drain);
+	step(a, drain);
+	cr_expect_not(drain->sending);
+	cr_expect_eq(waiting(), 0);
+	cr_expect(site_drained(&site, 100));
+	drain_free(&drain);
+}
+
+Test(outbox_claim, only_the_current_token_acknowledges)
+{
+	struct drain *late;
+	struct drain *current;
+	struct err err = { 0 };
+
+	test_db_needed();
+	peers(1);
+	late = drain_of(a, WORKER_A);
+	step(a, late);
+	test_db_script(site.db,
+	    "UPDATE federation_peers SET lease_until = now() - interval '1 s'");
+	current = drain_of(b, WORKER_B);
+	step(b, current);
+	take_all(late);
+	cr_expect_not(drain_step(a, late, &err));
+	cr_expect_eq(err.code, ERR_CONFLICT);
+	cr_expect_eq(waiting(), 2);
+	/* Nor does giving back what is no longer its own change anything. */
+	cr_expect(drain_release(a, late, &err));
+	cr_expect_eq(claim(a, WORKER_A, 1, NULL), 0);
+	take_all(current);
+	step(b, current);
+	cr_expect_eq(waiting(), 0);
+	drain_free(&late);
+	drain_free(&current);
+}
+
+Test(outbox_claim, a_lease_that_ended_acknowledges_nothing)
+{
+	struct drain *drain;
+	struct err err = { 0 };
+
+	test_db_needed();
+	peers(1);
+	drain = drain_of(a, WORKER_A);
+	step(a, drain);
+	test_db_script(site.db,
+	    "UPDATE federation_peers SET lease_until = now() - interval '1 s'");
+	take_all(drain);
+	cr_expect_not(drain_step(a, drain, &err));
+	cr_expect_eq(waiting(), 2);
+	drain_free(&drain);
+}
+
+Test(outbox_claim, an_entry_that_commits_late_is_found)
+{
+	struct drain *drain;
+	int64_t peer;
+
+	test_db_needed();
+	/* The late one has drawn its id already. */
+	cr_assert_eq(
+	    site_number(&site, "SELECT nextval('federation_outbox_ids') AS n"),
+	    1);
+	peers(1);
+	peer = site_number(&site, "SELECT id AS n FROM federation_peers");
+	drain = drain_of(a, WORKER_A);
+	step(a, drain);
+	test_db_script(site.db,
+	    arena_printf(arena,
+		"INSERT INTO federation_outbox VALUES (%" PRId64 ", 1, 'dm', "
+		"'late', 'create', 'z', '', 0, now(), now() + "
+		"interval '1 day')",
+		peer));
+	take_all(drain);
+	step(a, drain);
+	cr_assert(drain->sending);
+	cr_expect_eq(drain->batch.live, 1);
+	cr_expect_str_eq(drain->batch.items[0].first->entity_id, "z");
+	drain_free(&drain);
+}
+
+Test(outbox_claim, a_backlog_is_marked_ahead_in_chunks)
+{
+	struct drain *drain;
+	int64_t peer;
+
+	test_db_needed();
+	peer = site_peer(&site, "http://p.localhost:1");
+	site_enqueue_many(&site, peer, "m", 3000);
+	drain = drain_of(a, WORKER_A);
+	step(a, drain);
+	cr_expect_eq(
+	    site_number(&site,
+		"SELECT count(*) AS n FROM federation_outbox o, "
+		"federation_peers p WHERE o.id <= p.presented_through"),
+	    BATCH_EVENTS_MAX + DRAIN_AHEAD);
+	drain_free(&drain);
+}
+
+Test(outbox_claim, the_dead_hold_nothing)
+{
+	const struct stmt lock = { "hold",
+		"SELECT pg_advisory_lock(1002)::text AS t", SQL_MANY, 0 };
+	AUTO(tx_end) struct tx *alive = NULL;
+	AUTO(tx_end) struct tx *tx = NULL;
+	struct rows rows;
+	struct err err = { 0 };
+	int64_t freed = 0;
+
+	test_db_needed();
+	peers(2);
+	cr_assert_eq(claim(a, WORKER_A, 1, NULL), 1);
+	cr_assert_eq(claim(b, WORKER_B, 1, NULL), 1);
+	alive = tx_new(b, arena);
+	cr_assert(sql_many(alive, &lock, NULL, &rows, &err), "%s", err.text);
+	tx = tx_new(a, arena);
+	cr_assert(lease_reap_peers(tx, &freed, &err), "%s", err.text);
+	cr_assert(tx_commit(tx, &err));
+	cr_expect_eq(freed, 1);
+	cr_expect_eq(site_number(&site,
+			 "SELECT lease_worker AS n FROM federation_peers WHERE "
+			 "lease_worker IS NOT NULL"),
+	    WORKER_B);
+}
+
+Test(outbox_claim, a_renewal_tells_what_was_lost_and_what_must_stop)
+{
+	struct drain_lease lease;
+	struct lease_kept *kept;
+	struct rows rows;
+	struct err err = { 0 };
+	AUTO(tx_end) struct tx *tx = NULL;
+
+	test_db_needed();
+	peers(1);
+	cr_assert_eq(claim(a, WORKER_A, 1, &lease), 1);
+	tx = tx_new(a, arena);
+	cr_assert(
+	    lease_renew_peers(tx, &lease.peer, &lease.token, 1, &rows, &err));
+	cr_assert(tx_commit(tx, &err));
+	cr_assert_eq(rows.count, 1);
+	kept = rows.items;
+	cr_expect(kept[0].may_go_on);
+	test_db_script(
+	    site.db, "UPDATE federation_peers SET paused_until = 'infinity'");
+	cr_assert(
+	    lease_renew_peers(tx, &lease.peer, &lease.token, 1, &rows, &err));
+	cr_assert(tx_commit(tx, &err));
+	kept = rows.items;
+	cr_expect_not(kept[0].may_go_on);
+	test_db_script(site.db,
+	    "UPDATE federation_peers SET lease_token = gen_random_uuid()");
+	cr_assert(
+	    lease_renew_peers(tx, &lease.peer, &lease.token, 1, &rows, &err));
+	cr_expect_eq(rows.count, 0);
+}
+
+Test(outbox_claim, a_worker_writes_itself_down_and_is_swept_when_dead)
+{
+	struct worker_self self = { .daemon = "outboxd", .instance = "x" };
+	AUTO(tx_end) struct tx *tx = NULL;
+	struct err err = { 0 };
+
+	test_db_needed();
+	tx = tx_new(a, arena);
+	cr_assert(worker_register(tx, &self, &err), "%s", err.text);
+	cr_assert(worker_sweep(tx, &err), "%s", err.text);
+	cr_assert(tx_commit(tx, &err));
+	cr_expect_gt(self.id, 0);
+	cr_expect_eq(
+	    site_number(&site, "SELECT count(*) AS n FROM workers"), 1);
+	test_db_script(site.db,
+	    "UPDATE workers SET last_seen_at = now() - interval '2 minutes'");
+	cr_assert(worker_sweep(tx, &err), "%s", err.text);
+	cr_assert(tx_commit(tx, &err));
+	cr_expect_eq(
+	    site_number(&site, "SELECT count(*) AS n FROM workers"), 0);
+}
