@@ -51,7 +51,6 @@ static void answer_error(struct call *call, const struct worker *worker)
 	struct err why;
 
 	call->failed = true;
-	req->parked_ask = 0;
 	req->after = NULL;
 	if (call->err.code >= ERR_BUSY)
 		snprintf(call->sqlstate, sizeof(call->sqlstate), "%s",

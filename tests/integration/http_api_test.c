@@ -424,7 +424,7 @@ Test(http_api, without_a_database_it_says_503_and_recovers_by_itself)
 	cr_expect(test_until(answers_again, NULL, 15000));
 }
 
-Test(http_api, a_start_without_a_database_waits_and_says_so, .init = NULL,
+Test(http_api_start, a_start_without_a_database_waits_and_says_so, .init = NULL,
     .fini = end, .timeout = 60)
 {
 	static const char *const settings[] = {
@@ -441,8 +441,8 @@ Test(http_api, a_start_without_a_database_waits_and_says_so, .init = NULL,
 	cr_expect_eq(test_daemon_ended(frontd, 200), -1000, "still there");
 }
 
-Test(http_api, a_schema_that_does_not_fit_ends_the_start_with_one_line,
-    .init = NULL, .fini = end, .timeout = 60)
+Test(http_api_start, a_schema_that_does_not_fit_ends_the_start_with_one_line,
+    .fini = end, .timeout = 60)
 {
 	char *empty;
 	const char *settings[2] = { NULL, NULL };
