@@ -320,6 +320,7 @@ static bool changed_announce(struct relay_range *run, const struct rows *rows,
 		const struct known_message *known =
 		    known_find(run, messages[i].source_message_id);
 
+		assert(known);
 		if (!known->home_instance &&
 		    !send_on(run, event_type, &messages[i], err))
 			return false;

@@ -18,7 +18,7 @@ struct settings {
 	int64_t federation_relay_ttl_days;
 	int64_t default_auto_rotate_interval_days;
 	const char *peer_accept_policy; /* verify, approve, open */
-	const char *dm_relay_scope;     /* participants, all_peers */
+	const char *dm_relay_scope;	/* participants, all_peers */
 	int64_t relay_requests_per_minute;
 };
 

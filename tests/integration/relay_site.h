@@ -40,9 +40,9 @@ const char *relay_site_create(
 int64_t relay_site_number(struct relay_site *site, const char *query);
 const char *relay_site_text(struct relay_site *site, const char *query);
 
-#define SITE_ZED                                                               \
-	"{\"homeUserId\":\"700\",\"homeInstance\":\"https://luna.test\","      \
-	"\"profile\":{\"username\":\"zed\",\"displayName\":\"Zed\","           \
+#define SITE_ZED \
+	"{\"homeUserId\":\"700\",\"homeInstance\":\"https://luna.test\"," \
+	"\"profile\":{\"username\":\"zed\",\"displayName\":\"Zed\"," \
 	"\"avatar\":\"z.png\",\"avatarColor\":\"mint\"}}"
 
 #endif

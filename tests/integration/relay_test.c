@@ -20,10 +20,10 @@ static void end(void)
 
 TestSuite(relay, .init = begin, .fini = end, .timeout = 60);
 
-#define ACCEPTED(ids)                                                          \
+#define ACCEPTED(ids) \
 	"{\"accepted\":[" ids "],\"rejected\":[],\"maxUploadSize\":7}"
-#define REJECTED(id, why)                                                      \
-	"{\"accepted\":[],\"rejected\":[{\"messageId\":\"" id                  \
+#define REJECTED(id, why) \
+	"{\"accepted\":[],\"rejected\":[{\"messageId\":\"" id \
 	"\",\"reason\":\"" why "\"}],\"maxUploadSize\":7}"
 
 static const char *create(const char *id)
