@@ -1,12 +1,19 @@
+-- One probe of the index an id: LATERAL with LIMIT leaves the planner no
+-- other way, whatever it believes about the table.
 -- name: messages_known :many
 SELECT m.source_message_id, m.id, m.dm_channel_id, m.user_id, u.home_instance,
        u.home_user_id, u.replicated_instances::text AS replicated_instances
-  FROM dm_messages m JOIN users u ON u.id = m.user_id
- WHERE m.source_instance = $1 AND m.source_message_id = ANY($2::text[])
+  FROM unnest($2::text[]) AS k(id)
+ CROSS JOIN LATERAL (
+       SELECT * FROM dm_messages
+        WHERE source_instance = $1 AND source_message_id = k.id LIMIT 1) m
+ CROSS JOIN LATERAL (SELECT * FROM users WHERE id = m.user_id LIMIT 1) u
 UNION ALL
 SELECT t.source_message_id, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM message_tombstones t
- WHERE t.source_instance = $1 AND t.source_message_id = ANY($2::text[]);
+  FROM unnest($2::text[]) AS k(id)
+ CROSS JOIN LATERAL (
+       SELECT source_message_id FROM message_tombstones
+        WHERE source_instance = $1 AND source_message_id = k.id LIMIT 1) t;
 
 -- Ids: one fresh snowflake, then the ones behind it.
 -- name: messages_insert :many

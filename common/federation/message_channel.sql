@@ -5,8 +5,9 @@ SELECT c.id, c.is_group, c.pair_low, c.pair_high, c.federated_id
  WHERE c.id IN (
        SELECT p.id
          FROM unnest($1::bigint[], $2::bigint[]) AS k(low, high)
-         JOIN dm_channels p ON p.pair_low = k.low AND p.pair_high = k.high
-          AND NOT p.is_group
+        CROSS JOIN LATERAL (
+              SELECT id FROM dm_channels WHERE pair_low = k.low AND pair_high = k.high
+                 AND NOT is_group LIMIT 1) p
        UNION ALL
        SELECT g.id FROM dm_channels g
         WHERE g.is_group AND g.federated_id = ANY($3::text[]) AND g.deleted_at IS NULL

@@ -1,4 +1,5 @@
--- Living rows and tombstones by identity, our own people by id.
+-- Living rows and tombstones by identity, our own people by id: one probe of
+-- an index each, whatever the planner believes about the table.
 -- name: persons_find :many
 WITH k AS (
     SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])
@@ -6,15 +7,18 @@ WITH k AS (
 SELECT k.place, u.id, false AS is_gone, u.password_hash = '!federation-replicated' AS is_stub,
        u.display_name, u.avatar, u.avatar_color,
        u.replicated_instances::text AS replicated_instances
-  FROM k JOIN users u ON u.home_instance = k.host AND u.home_user_id = k.person
-   AND NOT u.is_deleted
+  FROM k CROSS JOIN LATERAL (
+       SELECT * FROM users WHERE home_instance = k.host AND home_user_id = k.person
+          AND NOT is_deleted LIMIT 1) u
 UNION ALL
 SELECT k.place, u.id, true, false, NULL, NULL, NULL, NULL
-  FROM k JOIN users u ON u.home_instance = k.host AND u.home_user_id = k.person
-   AND u.is_deleted
+  FROM k CROSS JOIN LATERAL (
+       SELECT id FROM users WHERE home_instance = k.host AND home_user_id = k.person
+          AND is_deleted LIMIT 1) u
 UNION ALL
 SELECT k.place, u.id, u.is_deleted, false, NULL, NULL, NULL, u.replicated_instances::text
-  FROM k JOIN users u ON u.id = k.native AND u.home_instance IS NULL;
+  FROM k CROSS JOIN LATERAL (
+       SELECT * FROM users WHERE id = k.native AND home_instance IS NULL LIMIT 1) u;
 
 -- Accounts that were registered before anybody told their home user id. A
 -- name that fits two people of the batch or two accounts binds nobody.
