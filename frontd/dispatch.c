@@ -14,7 +14,7 @@ const struct match *call_match(const struct request *req)
 
 void call_park_until(struct request *req, int64_t deadline_ms)
 {
-	((struct call *)req)->due_ms = deadline_ms;
+	((struct call *)req)->deadline_ms = deadline_ms;
 }
 
 static struct call *call_new(

@@ -49,12 +49,12 @@ struct call {
 	const struct match *match;
 	struct err err;
 	bool failed;
-	bool resumed; /* run what follows the answer of a peer */
 	char sqlstate[6];
 	int64_t number;
 	int64_t began_us;
-	int64_t due_ms;	   /* wall: end of waiting */
-	struct call *next; /* in a list of park.c */
+	int64_t deadline_ms; /* wall: of the ask; 0: never parked */
+	int64_t due_ms;	     /* wall: when it leaves the list it is in */
+	struct call *next;   /* in a list of park.c */
 };
 
 /* ---- dispatch.c ---- */

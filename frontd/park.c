@@ -87,7 +87,6 @@ static void resume_due(struct parking *parking)
 	struct call *call;
 
 	while ((call = list_take_due(&parking->parked, now_ms)) != NULL) {
-		call->resumed = true;
 		if (call_submit(call)) {
 			parking->count--;
 			continue;
@@ -107,11 +106,14 @@ static void send_due(struct parking *parking)
 		call_send(call);
 }
 
-static void answer_came(struct parking *parking, int64_t ask)
+static bool answer_came(struct parking *parking, int64_t ask)
 {
 	for (struct call *call = parking->parked; call; call = call->next)
-		if (call->req.parked_ask == ask)
+		if (call->req.parked_ask == ask) {
 			call->due_ms = 0;
+			return true;
+		}
+	return false;
 }
 
 /* ---- the look ---- */
@@ -177,11 +179,14 @@ static void parking_tick(void *arg)
 
 /* ---- from outside ---- */
 
-static bool was_heard(const struct parking *parking, int64_t ask)
+/* Was its answer signalled before it was parked? A hint counts once. */
+static bool was_heard(struct parking *parking, int64_t ask)
 {
 	for (size_t i = 0; i < HEARD_MAX; i++)
-		if (parking->heard[i] == ask)
+		if (parking->heard[i] == ask) {
+			parking->heard[i] = 0;
 			return true;
+		}
 	return false;
 }
 
@@ -192,9 +197,9 @@ bool parking_add(struct parking *parking, struct call *call)
 	if (!parking->parked)
 		parking->next_look_ms = clock_steady_ms() + LOOK_MS;
 	parking->count++;
+	call->due_ms =
+	    was_heard(parking, call->req.parked_ask) ? 0 : call->deadline_ms;
 	list_add(&parking->parked, call);
-	if (was_heard(parking, call->req.parked_ask))
-		call->due_ms = 0;
 	resume_due(parking);
 	timer_set(parking);
 	return true;
@@ -208,8 +213,10 @@ void parking_hold(struct parking *parking, struct call *call)
 
 void parking_hint(struct parking *parking, int64_t ask)
 {
-	parking->heard[parking->heard_next++ % HEARD_MAX] = ask;
-	answer_came(parking, ask);
+	if (!answer_came(parking, ask)) {
+		parking->heard[parking->heard_next++ % HEARD_MAX] = ask;
+		return;
+	}
 	resume_due(parking);
 	timer_set(parking);
 }

@@ -55,22 +55,51 @@ static void answer_error(struct call *call, const struct worker *worker)
 	if (call->err.code >= ERR_BUSY)
 		snprintf(call->sqlstate, sizeof(call->sqlstate), "%s",
 		    conn_sqlstate(worker->conn));
-	if (!call->resumed && is_bad_json(req, &call->err, &why))
+	if (!call->deadline_ms && is_bad_json(req, &call->err, &why))
 		reply_bad_json(req, why.text);
 	else
 		reply_error(req, &call->err);
 }
 
+/*
+ * What woke us was a hint: only the row tells whether the answer is there. If
+ * not, and there is time left, *park says to wait on.
+ */
+static bool answer_look(struct call *call, bool *park, struct err *err)
+{
+	struct ask ask;
+
+	*park = false;
+	if (clock_wall_ms() >= call->deadline_ms)
+		return true;
+	if (!ask_read(call->req.tx, call->req.parked_ask, &ask, err))
+		return false;
+	*park = ask.answered_at == 0;
+	return true;
+}
+
+static bool second_part(struct call *call, struct err *err)
+{
+	struct request *req = &call->req;
+	bool (*after)(struct request * req, struct err * err) = req->after;
+	bool park;
+
+	if (!answer_look(call, &park, err))
+		return false;
+	if (park)
+		return true;
+	req->after = NULL;
+	return after(req, err);
+}
+
 static bool run_in_tx(struct call *call, struct tx *tx)
 {
 	struct request *req = &call->req;
-	const struct route *route = call->match->route;
 	struct err *err = &call->err;
-	bool (*after)(struct request * req, struct err * err) = req->after;
 
 	req->tx = tx;
-	req->after = NULL;
-	if (call->resumed ? !after(req, err) : !first_part(req, route, err))
+	if (req->after ? !second_part(call, err)
+		       : !first_part(req, call->match->route, err))
 		return false;
 	if (!tx_commit(tx, err))
 		return false;
