@@ -1,6 +1,7 @@
 #include "outboxd/asks.h"
 
 #include "common/base/clock.h"
+#include "common/pg/notify.h"
 #include "outboxd/asks.sql.h"
 #include "outboxd/asks_run.h"
 
@@ -13,6 +14,7 @@ struct asks {
 	struct asks_run *claimed; /* the claiming job's */
 	size_t running;
 	size_t room;
+	int64_t reap_ms; /* steady: not before; the claiming job's */
 	bool claiming;
 	bool again; /* somebody woke us while claiming */
 	bool draining;
@@ -129,13 +131,40 @@ static void run_go_on(struct asks_run *run)
 
 /* ---- claiming ---- */
 
+struct reaped {
+	int64_t id;
+};
+
+static const struct shape reaped_shape[] = {
+	SHAPE(ID, struct reaped, id, NULL),
+	SHAPE_END(struct reaped),
+};
+
+/* What dead workers had claimed holds places, and somebody may wait for it. */
+static bool reap(struct asks *asks, struct tx *tx, struct err *err)
+{
+	struct rows rows;
+	const struct reaped *reaped;
+
+	if (clock_steady_ms() < asks->reap_ms)
+		return true;
+	asks->reap_ms = clock_steady_ms() + WORKER_REAP_MS;
+	if (!sql_many(tx, &SQL_asks_reap, reaped_shape, &rows, err))
+		return false;
+	reaped = rows.items;
+	for (size_t i = 0; i < rows.count; i++)
+		signal_reply(tx, reaped[i].id);
+	return true;
+}
+
 static bool claim(struct asks *asks, struct conn *conn, struct arena *arena,
     struct rows *rows)
 {
 	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
 	struct err err;
 
-	if (sql_none(
+	if (reap(asks, tx, &err) &&
+	    sql_none(
 		tx, &SQL_asks_drop_ephemeral, &err, v_int(ASKS_PER_PEER)) &&
 	    sql_many(tx, &SQL_asks_claim, ask_shape, rows, &err,
 		v_int((int64_t)asks->room), v_int(ASKS_PER_PEER),

@@ -6,7 +6,8 @@
  * written and signalled; who asked may have given up by then. At most
  * ASKS_PER_PEER run against one origin over all outboxd; ephemeral ones beyond
  * that are dropped, others wait. What was claimed by an outboxd that died is
- * not found again: its outcome is unknown, as it is after a lost connection.
+ * not found again: its outcome is unknown, as it is after a lost connection,
+ * and becomes so within seconds.
  *
  * Loop thread only. asks_wake is cheap and is called for every hint and every
  * second. At the end free the client and the work pool first: what they still

@@ -34,3 +34,20 @@ UPDATE s2s_requests
 UPDATE s2s_requests
    SET answered_at = now(), outcome = $2, status = $3, answer = $4, error = $5
  WHERE id = $1 AND answered_at IS NULL;
+
+-- name: asks_reap :many
+-- Who holds no lock is dead, and what it had on the wire nobody knows.
+WITH alive AS MATERIALIZED (
+    SELECT l.classid::bigint << 32 | l.objid::bigint AS id
+      FROM pg_locks l
+     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())),
+dead AS MATERIALIZED (
+    SELECT r.id FROM s2s_requests r
+     WHERE r.claimed_at < now() - interval '2 seconds' AND r.answered_at IS NULL
+       AND NOT EXISTS (SELECT FROM alive a WHERE a.id = r.worker)
+       FOR UPDATE SKIP LOCKED)
+UPDATE s2s_requests r
+   SET answered_at = now(), outcome = 'unknown', error = 'its outboxd died'
+  FROM dead WHERE r.id = dead.id
+RETURNING r.id;

@@ -230,12 +230,9 @@ void asks_run_answered(struct asks_run *run, const struct client_result *result)
 {
 	enum asks_step step = run->step;
 
-	if (result->outcome == CLIENT_ANSWERED ||
-	    result->outcome == CLIENT_TOO_LARGE) {
+	if (result->outcome == CLIENT_ANSWERED) {
 		run->ask.status = result->status;
-		run->ask.answer = result->outcome == CLIENT_ANSWERED
-		    ? answer_text(run->arena, result->body)
-		    : NULL;
+		run->ask.answer = answer_text(run->arena, result->body);
 		end(run, "answered", NULL);
 	} else {
 		end_without_answer(run, result);
