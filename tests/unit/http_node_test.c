@@ -29,7 +29,7 @@ struct node {
 
 static void node_start(struct node *node)
 {
-	const char *top = getenv("top_srcdir");
+	const char *top = getenv("POSTRIDER_TOP");
 	char script[512];
 	int in[2], out[2];
 	char text[16] = "";

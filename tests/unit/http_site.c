@@ -9,7 +9,7 @@
 
 #include "common/base/clock.h"
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_MS = 30000 };
 
 /* ---- the server's side ---- */
 
