@@ -15,6 +15,28 @@ static const struct shape reached_shape[] = {
 	SHAPE_END(struct reached),
 };
 
+struct seq_steps seq_steps_of(
+    struct arena *arena, const int64_t *conversations, size_t count)
+{
+	struct seq_steps steps = {
+		.conversations = arena_array(arena, count, sizeof(int64_t)),
+		.added = arena_array(arena, count, sizeof(int64_t)),
+		.offsets = arena_array(arena, count, sizeof(int64_t)),
+	};
+
+	for (size_t i = 0; i < count; i++) {
+		size_t at = 0;
+
+		while (at < steps.count &&
+		    steps.conversations[at] != conversations[i])
+			at++;
+		if (at == steps.count)
+			steps.conversations[steps.count++] = conversations[i];
+		steps.offsets[i] = ++steps.added[at];
+	}
+	return steps;
+}
+
 bool changes_append(struct tx *tx, const struct change *changes, size_t count,
     int64_t *seq, struct err *err)
 {
@@ -25,6 +47,7 @@ bool changes_append(struct tx *tx, const struct change *changes, size_t count,
 	const char **kinds = arena_array(arena, count, sizeof(*kinds));
 	struct rows rows = { 0 };
 	const struct reached *reached;
+	struct seq_steps steps;
 
 	for (size_t i = 0; i < count; i++) {
 		conversations[i] = changes[i].conversation;
@@ -32,9 +55,12 @@ bool changes_append(struct tx *tx, const struct change *changes, size_t count,
 		entities[i] = changes[i].entity;
 		actors[i] = changes[i].actor;
 	}
+	steps = seq_steps_of(arena, conversations, count);
 	if (count &&
 	    !sql_many(tx, &SQL_changes_append, reached_shape, &rows, err,
-		v_ids(conversations, count), v_texts(kinds, count),
+		v_ids(steps.conversations, steps.count),
+		v_ids(steps.added, steps.count), v_ids(conversations, count),
+		v_ids(steps.offsets, count), v_texts(kinds, count),
 		v_ids(entities, count), v_ids(actors, count)))
 		return false;
 	reached = rows.items;

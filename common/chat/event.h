@@ -25,6 +25,17 @@ struct change {
 MUST_CHECK bool changes_append(struct tx *tx, const struct change *changes,
     size_t count, int64_t *seq, struct err *err);
 
+/* How far changes of these conversations, in this order, move each on: for
+ * statements that make the change and its line at once. */
+struct seq_steps {
+	int64_t *conversations; /* each once */
+	int64_t *added;
+	size_t count;
+	int64_t *offsets; /* of each change above the seq before */
+};
+struct seq_steps seq_steps_of(
+    struct arena *arena, const int64_t *conversations, size_t count);
+
 /* Tells a person's connections about a conversation that became his. */
 MUST_CHECK bool joins_append(struct tx *tx, const int64_t *users,
     const int64_t *conversations, size_t count, struct err *err);

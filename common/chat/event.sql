@@ -1,20 +1,17 @@
 -- One statement for any number of changes: the rows move on by their number
--- of changes, and each change finds its place below the new seq.
+-- of changes, and each change has its offset above the seq before.
 -- name: changes_append :many
-WITH change AS (
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[])
-        WITH ORDINALITY AS t(conversation, kind, entity, actor, place)),
-moved AS (
+WITH moved AS (
     UPDATE dm_channels c SET seq = c.seq + k.added
-      FROM (SELECT conversation, count(*) AS added FROM change GROUP BY 1) k
-     WHERE c.id = k.conversation
+      FROM unnest($1::bigint[], $2::bigint[]) AS k(id, added)
+     WHERE c.id = k.id
     RETURNING c.id, c.seq, c.seq - k.added AS base),
 told AS (
     INSERT INTO conversation_events (conversation_id, seq, kind, entity_id, actor_id)
-    SELECT m.id,
-           m.base + row_number() OVER (PARTITION BY m.id ORDER BY k.place),
-           k.kind, k.entity, k.actor
-      FROM change k JOIN moved m ON m.id = k.conversation)
+    SELECT m.id, m.base + k.step, k.kind, k.entity, k.actor
+      FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[])
+        AS k(conversation, step, kind, entity, actor)
+      JOIN moved m ON m.id = k.conversation)
 SELECT id, seq FROM moved;
 
 -- name: joins_append :many

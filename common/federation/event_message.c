@@ -4,6 +4,7 @@
 #include "common/chat/attachment.h"
 #include "common/chat/event.h"
 #include "common/federation/outbox.h"
+#include "common/pg/notify.h"
 
 #include "common/federation/event_message.sql.h"
 
@@ -21,12 +22,14 @@ static const struct shape known_shape[] = {
 
 struct inserted {
 	int64_t id;
-	const char *source_message_id;
+	int64_t conversation;
+	int64_t seq; /* that it has reached */
 };
 
 static const struct shape inserted_shape[] = {
 	SHAPE(ID,   struct inserted, id, NULL),
-	SHAPE(TEXT, struct inserted, source_message_id, NULL),
+	SHAPE(ID,   struct inserted, conversation, NULL),
+	SHAPE(INT,  struct inserted, seq, NULL),
 	SHAPE_END(struct inserted),
 };
 /* clang-format on */
@@ -148,60 +151,35 @@ static void known_add(
 	};
 }
 
-/*
- * The rows come in the order of the events, without those that were there.
- * Fills ids[] (0: duplicate) and settles the events.
- */
+/* Ids grow with the place, so the rows are in the order of the events. */
 static void created_settle(struct relay_range *run, struct relay_event **staged,
-    size_t count, const struct rows *rows, int64_t *ids)
+    const struct rows *rows)
 {
 	const struct inserted *all = rows->items;
-	size_t next = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		if (next == rows->count ||
-		    strcmp(all[next].source_message_id,
-			staged[i]->message_id) != 0) {
-			refuse_duplicate(run, staged[i]);
-			continue;
-		}
-		ids[i] = all[next++].id;
-		known_add(run, staged[i], ids[i]);
+	for (size_t i = 0; i < rows->count; i++) {
+		known_add(run, staged[i], all[i].id);
 		event_accept(staged[i]);
+		signal_conversation(run->tx, all[i].conversation, all[i].seq);
 	}
 }
 
-static bool created_announce(struct relay_range *run,
-    struct relay_event **staged, size_t count, const int64_t *ids,
-    struct err *err)
-{
-	struct change *changes =
-	    arena_array(tx_arena(run->tx), count, sizeof(*changes));
-	size_t changed = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (ids[i])
-			changes[changed++] =
-			    (struct change){ staged[i]->channel,
-				    "message_created", ids[i],
-				    staged[i]->actor.person->id };
-	return changes_append(run->tx, changes, changed, NULL, err);
-}
-
 static bool created_files(struct relay_range *run, struct relay_event **staged,
-    size_t count, const int64_t *ids, struct err *err)
+    const struct rows *rows, struct err *err)
 {
+	const struct inserted *all = rows->items;
+	size_t count = rows->count;
 	struct attachment *files;
 	size_t total = 0;
 
 	for (size_t i = 0; i < count; i++)
-		total += ids[i] ? staged[i]->file_count : 0;
+		total += staged[i]->file_count;
 	files = arena_array(tx_arena(run->tx), total, sizeof(*files));
 	total = 0;
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; ids[i] && j < staged[i]->file_count; j++) {
+		for (size_t j = 0; j < staged[i]->file_count; j++) {
 			files[total] = staged[i]->files[j];
-			files[total++].dm_message_id = ids[i];
+			files[total++].dm_message_id = all[i].id;
 		}
 	return attachments_expect(run->tx, run->batch->peer->id,
 	    run->batch->source.text, files, total, err);
@@ -216,13 +194,14 @@ static bool send_on(struct relay_range *run, const char *event_type,
 }
 
 static bool created_send_on(struct relay_range *run,
-    struct relay_event **staged, size_t count, const int64_t *ids,
-    struct err *err)
+    struct relay_event **staged, const struct rows *rows, struct err *err)
 {
-	for (size_t i = 0; i < count; i++) {
+	const struct inserted *all = rows->items;
+
+	for (size_t i = 0; i < rows->count; i++) {
 		const struct relay_event *event = staged[i];
 		struct message message = {
-			.id = ids[i],
+			.id = all[i].id,
 			.dm_channel_id = event->channel,
 			.user_id = event->actor.person->id,
 			.content = event->content,
@@ -230,19 +209,37 @@ static bool created_send_on(struct relay_range *run,
 			.created_at = event->created_at,
 		};
 
-		if (ids[i] && event->is_homeward &&
+		if (event->is_homeward &&
 		    !send_on(run, "create", &message, err))
 			return false;
 	}
 	return true;
 }
 
+static bool insert(struct relay_range *run, struct relay_event **staged,
+    size_t count, struct rows *rows, struct err *err)
+{
+	struct arena *arena = tx_arena(run->tx);
+	struct columns c = columns_of(arena, staged, count);
+	struct seq_steps steps = seq_steps_of(arena, c.channels, count);
+
+	/* A duplicate that came between look-up and insert fails the batch. */
+	return sql_many(run->tx, &SQL_messages_insert, inserted_shape, rows,
+		   err, v_text(run->batch->source.text),
+		   v_ids(steps.conversations, steps.count),
+		   v_ids(steps.added, steps.count), v_ids(c.channels, count),
+		   v_ids(c.authors, count), v_texts(c.contents, count),
+		   v_times(c.edited, count), v_times(c.created, count),
+		   v_texts(c.ids, count), v_ids(steps.offsets, count)) &&
+	    (rows->count == count ||
+		err_set(err, ERR_BUSY, "%zu of %zu messages were stored",
+		    rows->count, count));
+}
+
 bool create_apply(struct relay_range *run, struct err *err)
 {
 	struct relay_event **staged = staged_new(run);
-	struct columns c;
 	struct rows rows;
-	int64_t *ids;
 	size_t n = 0;
 
 	for (size_t i = 0; i < run->count; i++) {
@@ -257,17 +254,11 @@ bool create_apply(struct relay_range *run, struct err *err)
 	}
 	if (n == 0)
 		return true;
-	c = columns_of(tx_arena(run->tx), staged, n);
-	ids = arena_array(tx_arena(run->tx), n, sizeof(*ids));
-	if (!sql_many(run->tx, &SQL_messages_insert, inserted_shape, &rows, err,
-		v_text(run->batch->source.text), v_ids(c.channels, n),
-		v_ids(c.authors, n), v_texts(c.contents, n),
-		v_times(c.edited, n), v_times(c.created, n), v_texts(c.ids, n)))
+	if (!insert(run, staged, n, &rows, err))
 		return false;
-	created_settle(run, staged, n, &rows, ids);
-	return created_announce(run, staged, n, ids, err) &&
-	    created_files(run, staged, n, ids, err) &&
-	    created_send_on(run, staged, n, ids, err);
+	created_settle(run, staged, &rows);
+	return created_files(run, staged, &rows, err) &&
+	    created_send_on(run, staged, &rows, err);
 }
 
 /* ---- update, delete ---- */

@@ -15,22 +15,37 @@ SELECT t.source_message_id, NULL, NULL, NULL, NULL, NULL, NULL
        SELECT source_message_id FROM message_tombstones
         WHERE source_instance = $1 AND source_message_id = k.id LIMIT 1) t;
 
--- Ids: one fresh snowflake, then the ones behind it.
+-- The messages and their lines at once; the conversations are locked. Ids: one
+-- fresh snowflake, then the ones behind it.
 -- name: messages_insert :many
-WITH opened AS (
+WITH moved AS (
+    UPDATE dm_channels c SET seq = c.seq + k.added
+      FROM unnest($2::bigint[], $3::bigint[]) AS k(id, added)
+     WHERE c.id = k.id
+    RETURNING c.id, c.seq, c.seq - k.added AS base),
+opened AS (
     UPDATE dm_members SET closed = false
-     WHERE dm_channel_id = ANY($2::bigint[]) AND closed)
-INSERT INTO dm_messages (id, dm_channel_id, user_id, content, edited_at, created_at,
-       source_instance, source_message_id)
-SELECT CASE place WHEN 1 THEN snowflake() ELSE nextval('snowflake_ids') END,
-       channel, author, content, edited_at, created_at, $1, id
-  FROM (SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::timestamptz[],
-                             $6::timestamptz[], $7::text[])
-            WITH ORDINALITY AS t(channel, author, content, edited_at, created_at, id, place)
-         ORDER BY place) k
-    ON CONFLICT (source_instance, source_message_id) WHERE source_instance IS NOT NULL
-       DO NOTHING
-RETURNING id, source_message_id;
+     WHERE dm_channel_id = ANY($2::bigint[]) AND closed),
+new AS (
+    INSERT INTO dm_messages AS m (id, dm_channel_id, user_id, content, edited_at,
+           created_at, source_instance, source_message_id)
+    SELECT CASE place WHEN 1 THEN snowflake() ELSE nextval('snowflake_ids') END,
+           channel, author, content, edited_at, created_at, $1, id
+      FROM (SELECT * FROM unnest($4::bigint[], $5::bigint[], $6::text[],
+                                 $7::timestamptz[], $8::timestamptz[], $9::text[])
+                WITH ORDINALITY
+                AS t(channel, author, content, edited_at, created_at, id, place)
+             ORDER BY place) k
+    RETURNING m.id, m.dm_channel_id, m.user_id, m.source_message_id),
+told AS (
+    INSERT INTO conversation_events (conversation_id, seq, kind, entity_id, actor_id)
+    SELECT moved.id, moved.base + k.step, 'message_created', new.id, new.user_id
+      FROM unnest($9::text[], $10::bigint[]) AS k(id, step)
+      JOIN new ON new.source_message_id = k.id
+      JOIN moved ON moved.id = new.dm_channel_id)
+SELECT new.id, moved.id AS conversation, moved.seq
+  FROM new JOIN moved ON moved.id = new.dm_channel_id
+ ORDER BY new.id;
 
 -- Only what is newer than what we have.
 -- name: messages_update :many
