@@ -219,6 +219,8 @@ static void step_done(void *item)
 		    F("peer", v_text(d->drain->lease.origin)),
 		    F("err", v_text(d->err.text)));
 		release(d);
+	} else if (d->drain->again && !d->lost) {
+		step(d);
 	} else if (!d->drain->sending) {
 		finish(d);
 	} else if (d->lost || d->all->draining) {

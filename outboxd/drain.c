@@ -72,6 +72,8 @@ struct drain *drain_new(
 	drain->keep = keep;
 	drain->arena = arena_new();
 	drain->spare = arena_new();
+	drain->windows[0] = arena_new();
+	drain->windows[1] = arena_new();
 	drain->node = node;
 	drain->blocks = blocks_new();
 	drain->lease = *lease;
@@ -94,6 +96,8 @@ void drain_free(struct drain **drain)
 	keep = (*drain)->keep;
 	arena_free(&(*drain)->arena);
 	arena_free(&(*drain)->spare);
+	arena_free(&(*drain)->windows[0]);
+	arena_free(&(*drain)->windows[1]);
 	blocks_free(&(*drain)->blocks);
 	*drain = NULL;
 	arena_free(&keep);
@@ -176,8 +180,13 @@ static void from_start(struct drain *drain)
 	blocks_clear(drain->blocks);
 }
 
-static void choose(struct drain *drain, const struct rows *window)
+static void choose(struct drain *drain)
 {
+	const struct entry *entries = drain->window.items;
+	const struct rows rest = {
+		(void *)(entries + drain->window_at),
+		drain->window.count - drain->window_at,
+	};
 	int64_t limit = drain->lease.retry_batch_limit;
 	const struct batch_limits limits = {
 		.events_max = limit ? (size_t)limit : BATCH_EVENTS_MAX,
@@ -186,17 +195,61 @@ static void choose(struct drain *drain, const struct rows *window)
 	};
 
 	batch_choose(
-	    &drain->batch, drain->arena, drain->blocks, window, &limits);
-	drain->cursor = window->count > 0 ? drain->batch.cursor : drain->cursor;
+	    &drain->batch, drain->arena, drain->blocks, &rest, &limits);
+	if (rest.count > 0)
+		drain->cursor = drain->batch.cursor;
+	while (drain->window_at < drain->window.count &&
+	    entries[drain->window_at].id <= drain->cursor)
+		drain->window_at++;
+}
+
+/* What was read and not yet sent is still as it was: entries only come and
+ * go through us, and nothing but plain acceptance has happened since. */
+static bool window_serves(const struct drain *drain)
+{
+	return drain->window.count - drain->window_at >= BATCH_EVENTS_MAX &&
+	    drain->plain && drain->cursor != 0 && !blocks_any(drain->blocks) &&
+	    clock_steady_ms() - drain->scanned_at < DRAIN_RESCAN_MS;
+}
+
+/* Nothing was folded, dropped or brought back: all it holds is in order. */
+static bool is_plain(const struct batch *batch)
+{
+	if (batch->live != batch->count || batch->retries || batch->cancelled ||
+	    batch->expired)
+		return false;
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->items[i].folded)
+			return false;
+	return true;
+}
+
+static bool look_once(struct tx *tx, struct drain *drain,
+    const struct settled *settled, struct err *err)
+{
+	struct rows none;
+
+	if (window_serves(drain)) {
+		if (!fetch(tx, drain, 0, settled, &none, err))
+			return false;
+	} else {
+		if (!fetch(
+			tx, drain, DRAIN_WINDOW, settled, &drain->window, err))
+			return false;
+		drain->window_at = 0;
+	}
+	choose(drain);
+	drain->plain = is_plain(&drain->batch);
+	return remove_settled(tx, drain, err);
 }
 
 /*
  * Reads on from the cursor until something can go; from the start when that
- * is dry, for entries commit late, and at least every second. *backlog: there
- * is more than one window.
+ * is dry, for entries commit late, and at least every second. One step passes
+ * over so many windows and no more.
  */
-static bool look(struct tx *tx, struct drain *drain, struct settled settled,
-    bool *backlog, struct err *err)
+static bool look(
+    struct tx *tx, struct drain *drain, struct settled settled, struct err *err)
 {
 	bool whole;
 
@@ -205,32 +258,29 @@ static bool look(struct tx *tx, struct drain *drain, struct settled settled,
 	whole = drain->cursor == 0;
 	if (whole)
 		from_start(drain);
-	for (;;) {
-		struct rows window;
-
-		if (!fetch(tx, drain, DRAIN_WINDOW, &settled, &window, err))
+	for (int windows = 0; windows < DRAIN_WINDOWS_MAX; windows++) {
+		if (!look_once(tx, drain, &settled, err))
 			return false;
 		settled.count = 0;
-		choose(drain, &window);
-		if (!remove_settled(tx, drain, err))
-			return false;
-		*backlog = window.count == DRAIN_WINDOW;
 		if (drain->batch.live > 0)
 			return true;
-		if (*backlog && !blocks_full(drain->blocks))
+		if (drain->window.count == DRAIN_WINDOW &&
+		    !blocks_full(drain->blocks))
 			continue;
 		if (whole)
 			return true;
 		from_start(drain);
 		whole = true;
 	}
+	drain->again = true;
+	return true;
 }
 
 /* ---- presenting ---- */
 
-static bool present(
-    struct tx *tx, struct drain *drain, bool backlog, struct err *err)
+static bool present(struct tx *tx, struct drain *drain, struct err *err)
 {
+	bool backlog = drain->window.count == DRAIN_WINDOW;
 	struct marked marked;
 
 	if (!sql_one(tx, &SQL_drain_present, marked_shape, &marked, err,
@@ -316,11 +366,10 @@ static bool acknowledge_only(struct tx *tx, struct drain *drain,
 static bool go_on(struct tx *tx, struct drain *drain,
     const struct settled *settled, bool lazy, struct err *err)
 {
-	bool backlog = false;
-
-	if (!look(tx, drain, *settled, &backlog, err) ||
-	    !read_secret(tx, drain, err))
+	if (!look(tx, drain, *settled, err) || !read_secret(tx, drain, err))
 		return false;
+	if (drain->again)
+		return tx_commit(tx, err);
 	if (drain->batch.live == 0) {
 		drain->passed_over = blocks_any(drain->blocks);
 		return give_back(tx, drain, err);
@@ -329,7 +378,7 @@ static bool go_on(struct tx *tx, struct drain *drain,
 	if (must_present(drain)) {
 		if (lazy && !tx_commit(tx, err))
 			return false;
-		if (!present(tx, drain, backlog, err))
+		if (!present(tx, drain, err))
 			return false;
 	} else if (!tx_commit(tx, err)) {
 		return false;
@@ -338,20 +387,33 @@ static bool go_on(struct tx *tx, struct drain *drain,
 	return true;
 }
 
-bool drain_step(struct conn *conn, struct drain *drain, struct err *err)
+/* The batch that is out keeps its arena, what was read keeps its own. */
+static void step_arenas(struct drain *drain)
 {
 	struct arena *before = drain->arena;
-	AUTO(tx_end) struct tx *tx = NULL;
-	struct settled settled = { 0 };
-	bool lazy = drain->has_answer;
 
 	drain->arena = drain->spare;
 	drain->spare = before;
 	arena_reset(drain->arena);
-	drain->sending = false;
-	tx = tx_new(conn, drain->arena);
-	if (lazy)
-		tx_lazy(tx);
+	arena_reset(drain->windows[1]);
+}
+
+/* A window that was read in this step is the one to keep. */
+static void step_windows(struct drain *drain, const void *before)
+{
+	struct arena *kept = drain->windows[1];
+
+	if (drain->window.items == before)
+		return;
+	drain->windows[1] = drain->windows[0];
+	drain->windows[0] = kept;
+}
+
+static bool step_in(
+    struct tx *tx, struct drain *drain, bool lazy, struct err *err)
+{
+	struct settled settled = { 0 };
+
 	if (drain->has_answer && !settle(tx, drain, &settled, err))
 		return false;
 	drain->has_answer = false;
@@ -364,6 +426,24 @@ bool drain_step(struct conn *conn, struct drain *drain, struct err *err)
 		return acknowledge_only(tx, drain, &settled, err) &&
 		    give_back(tx, drain, err);
 	return go_on(tx, drain, &settled, lazy, err);
+}
+
+bool drain_step(struct conn *conn, struct drain *drain, struct err *err)
+{
+	const void *window = drain->window.items;
+	AUTO(tx_end) struct tx *tx = NULL;
+	bool lazy = drain->has_answer;
+	bool good;
+
+	step_arenas(drain);
+	drain->sending = false;
+	drain->again = false;
+	tx = tx_new(conn, drain->windows[1]);
+	if (lazy)
+		tx_lazy(tx);
+	good = step_in(tx, drain, lazy, err);
+	step_windows(drain, window);
+	return good;
 }
 
 bool drain_release(struct conn *conn, struct drain *drain, struct err *err)

@@ -20,6 +20,7 @@
 
 enum {
 	DRAIN_WINDOW = 200, /* entries read at once */
+	DRAIN_WINDOWS_MAX = 10,
 	DRAIN_AHEAD = 1000, /* presented ahead of a backlog */
 	DRAIN_RESCAN_MS = 1000,
 	DRAIN_HEADERS = 5,
@@ -49,11 +50,15 @@ struct drain {
 	const char *secret;  /* NULL: it does not open */
 	const char *url;
 	struct blocks *blocks;
+	struct arena *windows[2]; /* what was read, and what is read next */
+	struct rows window;
+	size_t window_at; /* entries before it are in no later batch */
 	struct batch batch;
 	int64_t cursor;
 	int64_t scanned_at;  /* steady ms: last reading from the start */
 	int64_t answered_at; /* steady ms: last time the peer's row heard so */
 	int64_t culprits;
+	bool plain;	  /* see window_serves */
 	bool passed_over; /* entries wait although none can go */
 
 	/* Set by the loop before a step. */
@@ -64,7 +69,8 @@ struct drain {
 	bool uncounted;	   /* a failure is ours, not the peer's */
 
 	/* Left by a step. */
-	bool sending; /* there is a request to send; else it is over */
+	bool sending; /* there is a request to send; else it is over, */
+	bool again;   /* or there was so much to pass over: one more step */
 	struct bytes body;
 	struct http_header headers[DRAIN_HEADERS];
 };

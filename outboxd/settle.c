@@ -133,6 +133,7 @@ static void item_settle(struct drain *drain, struct settled *settled,
 	/* What waited behind a retry is free again, or knows it must wait. */
 	if (item->retry)
 		drain->cursor = 0;
+	drain->plain &= item->accepted;
 	if (item->accepted) {
 		acknowledge(settled, item, REMOVED_ACCEPTED);
 		metric_add(&figure_attempts, ATTEMPT_ACCEPTED, 1);
