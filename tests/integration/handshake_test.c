@@ -395,3 +395,58 @@ Test(handshake, a_counter_with_any_other_signature_changes_nothing)
 	cr_expect_eq(world_initiated(&call).status, 502);
 	cr_expect_str_eq(world_status(nova, test_peer_origin(luna)), "");
 }
+
+/* luna is the smaller origin: her secret would stand, if it were hers. */
+Test(handshake, a_secret_planted_while_we_initiate_never_becomes_the_peers)
+{
+	struct says say = { ACCEPT,
+		{ .status = 200,
+		    .hold_ms = 1000,
+		    .body = "{\"accepted\":true}" } };
+	struct world_call *call;
+	struct test_reply reply;
+
+	test_db_needed();
+	one_node(NULL, says, &say);
+	call = world_initiate_begin(nova, test_peer_origin(luna));
+	cr_assert(test_peer_got(luna, ACCEPT, 1, WAIT_MS));
+	reply = world_accept(nova, test_peer_origin(luna), "planted");
+	cr_expect_eq(reply.status, 200, "%s", reply.body);
+	cr_expect_eq(world_initiated(&call).status, 200);
+	for (size_t i = 0; i < test_peer_count(luna, ACCEPT); i++)
+		cr_expect_str_eq(sent_secret(i), sent_secret(0));
+	cr_expect_str_eq(
+	    world_secret(nova, test_peer_origin(luna)), sent_secret(0));
+	cr_expect_null(world_pending_secret(nova, test_peer_origin(luna)));
+	cr_expect_eq(
+	    world_relay(nova, test_peer_origin(luna), "planted").status, 401);
+}
+
+/* She was proved to know her own, and both verify until one is used. */
+Test(handshake, the_smaller_origins_secret_stands_once_she_says_so)
+{
+	struct says say = { ACCEPT,
+		{ .status = 200,
+		    .hold_ms = 700,
+		    .body = "{\"accepted\":true,\"yourSecretStands\":true}" } };
+	struct world_call *call;
+	struct test_peer_request counter;
+
+	test_db_needed();
+	one_node(NULL, says, &say);
+	call = world_initiate_begin(nova, test_peer_origin(luna));
+	cr_assert(test_peer_got(luna, ACCEPT, 1, WAIT_MS));
+	cr_expect_eq(
+	    world_accept(nova, test_peer_origin(luna), "hers").status, 200);
+	cr_expect_eq(world_initiated(&call).status, 200);
+	counter = test_peer_nth(luna, ACCEPT, 1);
+	cr_expect_not_null(
+	    strstr(counter.body.data, "\"yourSecretStands\":true"));
+	cr_expect(test_db_until(nova->node->database,
+	    "SELECT bool_and(answered_at IS NOT NULL) AS b FROM s2s_requests",
+	    WAIT_MS));
+	cr_expect_str_eq(world_secret(nova, test_peer_origin(luna)), "hers");
+	cr_expect_eq(
+	    world_relay(nova, test_peer_origin(luna), "hers").status, 200);
+	cr_expect_null(world_pending_secret(nova, test_peer_origin(luna)));
+}
