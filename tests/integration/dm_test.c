@@ -131,6 +131,36 @@ Test(dm, bad_targets_are_400_and_unknown_ones_404)
 	cr_expect_eq(reply.status, 404);
 }
 
+/* Beyond what an index can hold (known fault 1.8). */
+Test(dm, very_long_ids_are_refused_before_the_database)
+{
+	static const char *const shapes[] = {
+		"{\"homeUserId\":\"%s\",\"homeInstance\":\"a.example\"}",
+		"{\"homeUserId\":\"1\",\"homeInstance\":\"%s.example\"}",
+		"{\"userId\":\"%s\"}",
+	};
+	static const size_t lengths[] = { 300, 3000, 20000 };
+	struct buf text;
+	struct buf json;
+
+	for (size_t i = 0; i < COUNT(shapes) * COUNT(lengths); i++) {
+		const char *shape = shapes[i % COUNT(shapes)];
+		const char *gap = strstr(shape, "%s");
+
+		buf_init(&text, arena, 1 << 20);
+		while (text.len < lengths[i / COUNT(shapes)])
+			buf_printf(&text, "%zx", text.len * 2654435761u);
+		buf_init(&json, arena, 1 << 20);
+		buf_add(&json, shape, (size_t)(gap - shape));
+		buf_text(&json, text.data);
+		buf_text(&json, gap + 2);
+		cr_expect_eq(test_post(arena, node->port, "/api/dm",
+				 alice.token, json.data)
+				 .status,
+		    400, "case %zu", i);
+	}
+}
+
 Test(dm, a_closed_conversation_comes_back_with_the_next_message)
 {
 	const char *channel = channel_of(&alice, &bob);

@@ -213,6 +213,52 @@ Test(http_api, health_and_info_need_no_account)
 	    json_type(test_json(arena, &reply, "registrationOpen")), JSON_BOOL);
 }
 
+static void begin_measured(void)
+{
+	static const char *const settings[] = { "metrics_listen=127.0.0.1:0",
+		NULL };
+
+	begin_with(settings);
+}
+
+static int metrics_port(void)
+{
+	FILE *file = fopen(frontd->log, "re");
+	char *line = NULL;
+	size_t room = 0;
+	int port = 0;
+
+	while (file && getline(&line, &room, file) >= 0)
+		if (strstr(line, "event=frontd.metrics"))
+			port = (int)strtol(strstr(line, "port=") + 5, NULL, 10);
+	free(line);
+	if (file)
+		fclose(file);
+	return port;
+}
+
+Test(http_api_metrics, requests_are_counted_by_route_and_status,
+    .init = begin_measured, .fini = end, .timeout = 60)
+{
+	struct test_reply reply;
+
+	for (int i = 0; i < 3; i++)
+		test_get(arena, node->port, "/api/users/@me", NULL);
+	test_get(arena, node->port, "/api/nothing", NULL);
+	reply = test_get(arena, metrics_port(), "/metrics", NULL);
+	cr_assert_eq(reply.status, 200);
+	cr_expect_not_null(strstr(reply.body,
+	    "postrider_http_requests_total{route=\"/api/users/@me\"} 3\n"));
+	cr_expect_not_null(strstr(
+	    reply.body, "postrider_http_responses_total{code=\"401\"} 3\n"));
+	cr_expect_not_null(strstr(
+	    reply.body, "postrider_http_rejected_total{code=\"404\"} 1\n"));
+	cr_expect_not_null(
+	    strstr(reply.body, "postrider_http_requests_in_flight 0\n"));
+	reply = test_get(arena, metrics_port(), "/api/health", NULL);
+	cr_expect_eq(reply.status, 404, "only metrics here");
+}
+
 /* ---- rates ---- */
 
 static void begin_limited(void)
@@ -457,6 +503,50 @@ Test(http_api_start, a_schema_that_does_not_fit_ends_the_start_with_one_line,
 	cr_expect_eq(count_in_log("level=error"), 1);
 	cr_expect_eq(count_in_log("this program needs"), 1);
 	test_db_drop(&empty);
+}
+
+/* Stops or continues the sessions of the node's database, not the server. */
+static void sessions_signal(int number)
+{
+	char *pids = arena_text(arena,
+	    test_db_text(arena, getenv("POSTRIDER_TEST_DB"),
+		arena_printf(arena,
+		    "SELECT coalesce(string_agg(pid::text, ' '), '') AS t "
+		    "FROM pg_stat_activity WHERE datname = '%s'",
+		    database_name())));
+
+	for (char *p = pids; *p; p += *p == ' ')
+		kill((pid_t)strtol(p, &p, 10), number);
+}
+
+static void begin_watched(void)
+{
+	setenv("WATCHDOG_USEC", "1500000", 1);
+	begin_with(NULL);
+}
+
+Test(http_api_watchdog, a_database_that_does_not_answer_kills_nobody,
+    .init = begin_watched, .fini = end, .timeout = 90)
+{
+	static const char head[] = "GET /api/instance/info HTTP/1.1\r\n"
+				   "Host: x\r\n\r\n";
+	struct test_reply reply;
+	int fd;
+
+	cr_assert_not_null(database_name());
+	cr_assert(answers_again(NULL));
+	sessions_signal(SIGSTOP);
+	fd = test_http_connect(node->port);
+	cr_assert(test_http_write(fd, head, strlen(head)));
+	cr_expect(test_daemon_says(
+	    frontd, "STATUS=the database does not answer", 30000));
+	for (int i = 0; i < 4; i++)
+		cr_expect(test_daemon_says(frontd, "WATCHDOG=1", 1500));
+	sessions_signal(SIGCONT);
+	reply = test_http_read(arena, fd);
+	close(fd);
+	cr_expect_eq(reply.status, 200);
+	cr_expect(test_daemon_says(frontd, "STATUS=serving", 10000));
 }
 
 Test(http_api, sigterm_answers_what_is_in_flight)
