@@ -193,13 +193,32 @@ static bool federated_id_read(
 	return true;
 }
 
+/*
+ * A message that nobody named is known by what it says, so that repeating it
+ * does not double it.
+ */
+static void name_unnamed(
+    const struct relay_batch *batch, struct relay_event *event)
+{
+	char hash[FEDERATED_ID_SIZE];
+
+	if (event->id && json_type(event->id) != JSON_NULL)
+		return;
+	federated_id_of_pair(arena_printf(batch->arena, "%s %" PRId64,
+				 event->actor.home_user_id, event->created_at),
+	    event->content ? event->content : "", hash);
+	event->message_id = arena_printf(batch->arena, "unnamed:%s", hash);
+}
+
 bool create_read(
     const struct relay_batch *batch, struct relay_event *event, struct err *err)
 {
 	if (!message_read(batch, event, err) ||
 	    !participants_read(batch, event, err) ||
-	    !federated_id_read(batch, event, err) ||
-	    !message_id_check(event, err))
+	    !federated_id_read(batch, event, err))
+		return false;
+	name_unnamed(batch, event);
+	if (!message_id_check(event, err))
 		return false;
 	/* A group's message that lost its group must not become a pair's. */
 	if (!event->federated_id && event->participant_count != 2)

@@ -61,6 +61,16 @@ static const struct event_type *type_find(const struct json *event)
 	return NULL;
 }
 
+/* Numbers are taken for their digits; the answer repeats what came. */
+static const char *id_read(struct arena *arena, const struct json *id)
+{
+	int64_t number;
+
+	if (json_type(id) == JSON_NUMBER && json_whole(id, &number))
+		return arena_printf(arena, "%" PRId64, number);
+	return json_string(id);
+}
+
 static void event_read(const struct relay_batch *batch,
     const struct json *value, struct relay_event *event)
 {
@@ -69,7 +79,7 @@ static void event_read(const struct relay_batch *batch,
 	event->value = value;
 	event->state = EVENT_OPEN;
 	event->id = json_member(value, "messageId");
-	event->message_id = json_string(event->id);
+	event->message_id = id_read(batch->arena, event->id);
 	event->type = type_find(value);
 	if (!event->type)
 		err_refuse(&err, ERR_INVALID, "unknown_event_type",
@@ -316,10 +326,11 @@ bool relay_apply_singly(
 static void put_id(
     struct json_out *out, const char *name, const struct relay_event *event)
 {
+	const char *text = json_string(event->id);
 	int64_t number;
 
-	if (event->message_id)
-		json_put_text(out, name, event->message_id);
+	if (text)
+		json_put_text(out, name, text);
 	else if (json_whole(event->id, &number))
 		json_put_int(out, name, number);
 	else if (!name)

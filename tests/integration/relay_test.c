@@ -278,6 +278,27 @@ Test(relay, a_date_in_the_far_future_is_now)
 	    now + 60000);
 }
 
+Test(relay, ids_come_back_as_they_came)
+{
+	const char *unnamed = with(create("m1"), "\"messageId\":\"m1\",", "");
+	const char *number = with(create("m1"), "\"m1\"", "12");
+	const char *null = with(create("m1"), "\"m1\"", "null");
+
+	expect_answer(unnamed, ACCEPTED("null"));
+	cr_expect(strstr(relay_site_send(&site, unnamed), "duplicate"),
+	    "repeating it does not double it");
+	expect_answer(number, ACCEPTED("12"));
+	expect_answer(number,
+	    "{\"accepted\":[],\"rejected\":[{\"messageId\":12,"
+	    "\"reason\":\"duplicate\"}],\"maxUploadSize\":7}");
+	expect_answer(with(null, "hello", "other"), ACCEPTED("null"));
+	expect_answer(with(create("m1"), "\"m1\"", "{}"),
+	    "{\"accepted\":[],\"rejected\":[{\"reason\":"
+	    "\"missing_message_payload\"}],\"maxUploadSize\":7}");
+	expect_answer(create("caf\xc3\xa9 \\u2028/"),
+	    ACCEPTED("\"caf\xc3\xa9 \xe2\x80\xa8/\""));
+}
+
 /* ---- update, delete ---- */
 
 Test(relay, only_a_newer_edit_counts)
