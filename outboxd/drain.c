@@ -176,15 +176,16 @@ static bool remove_settled(
 static void from_start(struct drain *drain)
 {
 	drain->cursor = 0;
+	drain->whole = true;
 	drain->scanned_at = clock_steady_ms();
 	blocks_clear(drain->blocks);
 }
 
 static void choose(struct drain *drain)
 {
-	const struct entry *entries = drain->window.items;
+	struct entry *entries = drain->window.items;
 	const struct rows rest = {
-		(void *)(entries + drain->window_at),
+		drain->window_at > 0 ? entries + drain->window_at : entries,
 		drain->window.count - drain->window_at,
 	};
 	int64_t limit = drain->lease.retry_batch_limit;
@@ -212,11 +213,12 @@ static bool window_serves(const struct drain *drain)
 	    clock_steady_ms() - drain->scanned_at < DRAIN_RESCAN_MS;
 }
 
-/* Nothing was folded, dropped or brought back: all it holds is in order. */
+/* Nothing was folded, dropped, brought back or left behind: what follows the
+ * cursor is untouched. */
 static bool is_plain(const struct batch *batch)
 {
 	if (batch->live != batch->count || batch->retries || batch->cancelled ||
-	    batch->expired)
+	    batch->expired || batch->last_id > batch->cursor)
 		return false;
 	for (size_t i = 0; i < batch->count; i++)
 		if (batch->items[i].folded)
@@ -246,31 +248,30 @@ static bool look_once(struct tx *tx, struct drain *drain,
 /*
  * Reads on from the cursor until something can go; from the start when that
  * is dry, for entries commit late, and at least every second. One step passes
- * over so many windows and no more.
+ * over so many windows and no more; the next one goes on from there.
  */
-static bool look(
-    struct tx *tx, struct drain *drain, struct settled settled, struct err *err)
+static bool look(struct tx *tx, struct drain *drain, struct settled settled,
+    bool goes_on, struct err *err)
 {
-	bool whole;
-
-	if (clock_steady_ms() - drain->scanned_at >= DRAIN_RESCAN_MS)
+	if (!goes_on &&
+	    clock_steady_ms() - drain->scanned_at >= DRAIN_RESCAN_MS)
 		drain->cursor = 0;
-	whole = drain->cursor == 0;
-	if (whole)
+	if (drain->cursor == 0)
 		from_start(drain);
 	for (int windows = 0; windows < DRAIN_WINDOWS_MAX; windows++) {
 		if (!look_once(tx, drain, &settled, err))
 			return false;
 		settled.count = 0;
-		if (drain->batch.live > 0)
+		if (drain->batch.live > 0) {
+			drain->whole = false;
 			return true;
+		}
 		if (drain->window.count == DRAIN_WINDOW &&
 		    !blocks_full(drain->blocks))
 			continue;
-		if (whole)
+		if (drain->whole)
 			return true;
 		from_start(drain);
-		whole = true;
 	}
 	drain->again = true;
 	return true;
@@ -366,7 +367,11 @@ static bool acknowledge_only(struct tx *tx, struct drain *drain,
 static bool go_on(struct tx *tx, struct drain *drain,
     const struct settled *settled, bool lazy, struct err *err)
 {
-	if (!look(tx, drain, *settled, err) || !read_secret(tx, drain, err))
+	bool goes_on = drain->again;
+
+	drain->again = false;
+	if (!look(tx, drain, *settled, goes_on, err) ||
+	    !read_secret(tx, drain, err))
 		return false;
 	if (drain->again)
 		return tx_commit(tx, err);
@@ -437,7 +442,6 @@ bool drain_step(struct conn *conn, struct drain *drain, struct err *err)
 
 	step_arenas(drain);
 	drain->sending = false;
-	drain->again = false;
 	tx = tx_new(conn, drain->windows[1]);
 	if (lazy)
 		tx_lazy(tx);

@@ -58,6 +58,7 @@ struct drain {
 	int64_t scanned_at;  /* steady ms: last reading from the start */
 	int64_t answered_at; /* steady ms: last time the peer's row heard so */
 	int64_t culprits;
+	bool whole;	  /* this reading began at the start */
 	bool plain;	  /* see window_serves */
 	bool passed_over; /* entries wait although none can go */
 

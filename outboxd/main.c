@@ -58,7 +58,7 @@ struct outboxd {
 	int64_t ticks;
 	struct err err;
 	bool reaping;
-	int64_t reaped_at; /* steady ms: last proof of work */
+	int64_t reap_began; /* steady ms: the proof of work */
 };
 
 /* ---- workers ---- */
@@ -115,7 +115,6 @@ static void reap_done(void *item)
 	struct outboxd *outboxd = item;
 
 	outboxd->reaping = false;
-	outboxd->reaped_at = clock_steady_ms();
 	if (outboxd->failed) {
 		log_warn("worker.unseen", F("err", v_text(outboxd->err.text)));
 		return;
@@ -131,6 +130,7 @@ static void reap(struct outboxd *outboxd)
 {
 	if (outboxd->reaping || !listener_is_up(outboxd->listener))
 		return;
+	outboxd->reap_began = clock_steady_ms();
 	outboxd->reaping =
 	    work_submit(outboxd->pool, reap_run, reap_done, outboxd);
 }
@@ -327,7 +327,7 @@ static bool outboxd_alive(struct daemon *daemon)
 	struct outboxd *outboxd = daemon->state;
 
 	return !outboxd->reaping ||
-	    clock_steady_ms() - outboxd->reaped_at <
+	    clock_steady_ms() - outboxd->reap_began <
 	    3 * (int64_t)STATEMENT_TIMEOUT_MS;
 }
 

@@ -191,11 +191,14 @@ static bool state_change(struct tx *tx, struct drain *drain, const char *status,
     const char *why, struct err *err)
 {
 	struct held held;
+	bool found;
 
-	if (!sql_one(tx, &SQL_settle_peer_state, held_shape, &held, err,
+	if (!sql_opt(tx, &SQL_settle_peer_state, held_shape, &held, &found, err,
 		v_id(drain->lease.peer), v_text(drain->lease.token),
 		v_text(status)))
 		return false;
+	if (!found)
+		return true;
 	log_warn("peer.state", F("peer", v_text(drain->lease.origin)),
 	    F("class", v_text(status)), F("reason", v_text(why)));
 	drain->lease.status = status;

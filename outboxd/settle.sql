@@ -22,7 +22,7 @@ UPDATE federation_peers
        retry_batch_limit = $5
  WHERE id = $1 AND lease_token = $2::uuid;
 
--- name: settle_peer_state :one
+-- name: settle_peer_state :opt
 -- Apart from the others: naming the status signals to every daemon.
 UPDATE federation_peers SET status = $3
  WHERE id = $1 AND lease_token = $2::uuid AND status <> 'revoked'

@@ -15,7 +15,7 @@
 #include "tests/bench/relay_sink.h"
 #include "tests/lib/test_db.h"
 
-enum { ENTRIES = 50000, BATCH = 50, ROUNDS = 3, PEERS_MAX = 100 };
+enum { ENTRIES = 100000, BATCH = 50, ROUNDS = 3, PEERS_MAX = 100 };
 
 struct bench {
 	struct arena *arena;

@@ -277,6 +277,68 @@ Test(outbox_claim, a_backlog_is_marked_ahead_in_chunks)
 	drain_free(&drain);
 }
 
+/* Takes batches until there are none; how many events there were. */
+static size_t drain_all(struct drain *drain)
+{
+	size_t events = 0;
+
+	for (step(a, drain); drain->sending || drain->again; step(a, drain)) {
+		if (!drain->sending)
+			continue;
+		events += drain->batch.live;
+		take_all(drain);
+	}
+	return events;
+}
+
+Test(outbox_claim, what_was_read_ahead_is_sent_once)
+{
+	/* The second entry has to stay for the next batch. */
+	static const char *const first[] = { "update a @x",
+		"file_rejected a @x", NULL };
+	struct drain *drain;
+	int64_t peer;
+
+	test_db_needed();
+	peer = site_peer(&site, "http://p.localhost:1");
+	site_enqueue(&site, peer, first);
+	site_enqueue_many(&site, peer, "m", 500);
+	drain = drain_of(a, WORKER_A);
+	cr_expect_eq(drain_all(drain), 502);
+	cr_expect_eq(waiting(), 0);
+	drain_free(&drain);
+}
+
+Test(outbox_claim, a_long_blocked_conversation_is_passed_over_once)
+{
+	struct drain *drain;
+	int64_t peer;
+	int steps = 0;
+
+	test_db_needed();
+	peer = site_peer(&site, "http://p.localhost:1");
+	site_enqueue_many(&site, peer, "m", 5000);
+	site_enqueue(&site, peer, ENTRIES("create z @other"));
+	test_db_script(site.db,
+	    "UPDATE federation_outbox SET retry_at = now() + interval "
+	    "'1 hour', reason = 'channel_not_found', refusals = 1 WHERE "
+	    "entity_id = 'm1'");
+	drain = drain_of(a, WORKER_A);
+	do
+		step(a, drain);
+	while (!drain->sending && drain->again && ++steps < 20);
+	cr_assert(drain->sending);
+	cr_expect_eq(drain->batch.live, 1);
+	take_all(drain);
+	do
+		step(a, drain);
+	while (drain->again && ++steps < 20);
+	cr_expect_lt(steps, 20);
+	cr_expect_not(drain->sending);
+	cr_expect_eq(waiting(), 5000);
+	drain_free(&drain);
+}
+
 Test(outbox_claim, the_dead_hold_nothing)
 {
 	const struct stmt lock = { "hold",
