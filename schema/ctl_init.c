@@ -133,7 +133,7 @@ static bool privilege_hint(struct conn *conn, struct err *err)
 
 static bool roles_make(struct ctl *ctl, struct conn *conn, struct err *err)
 {
-	const char *script = NULL;
+	const char *script = "";
 	int64_t there;
 
 	if (!roles_read(ctl, &script, err) ||
@@ -253,7 +253,7 @@ static bool files_make(struct ctl *ctl, struct err *err)
 
 static bool print_sql(struct ctl *ctl, const char *name, struct err *err)
 {
-	const char *script = NULL;
+	const char *script = "";
 
 	if (!roles_read(ctl, &script, err))
 		return false;

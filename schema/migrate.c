@@ -284,6 +284,7 @@ static bool up_step(const struct migrate *migrate, struct rows *rows,
 	*done = newest >= to;
 	if (*done)
 		return true;
+	assert(items);
 	if (!up_run(tx, migrate->conn, &items[newest], err))
 		return false;
 	say(migrate, "applied %04" PRId64 " %s", items[newest].number,
@@ -303,6 +304,7 @@ static bool down_step(const struct migrate *migrate, struct rows *rows,
 	*done = newest <= to;
 	if (*done)
 		return true;
+	assert(items);
 	if (!down_run(tx, migrate->conn, &items[newest - 1], err))
 		return false;
 	say(migrate, "took back %04" PRId64 " %s", newest,
@@ -321,6 +323,7 @@ static bool plan(
 	    !unchanged_check(&rows, newest, err))
 		return false;
 	items = rows.items;
+	assert(items);
 	for (int64_t i = newest; up && i < to; i++)
 		say(migrate, "would apply %04" PRId64 " %s", items[i].number,
 		    items[i].name);

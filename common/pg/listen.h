@@ -31,7 +31,8 @@ struct listener_def {
 	void *arg;
 };
 
-struct listener *listener_new(struct loop *loop, const struct listener_def *def);
+struct listener *listener_new(
+    struct loop *loop, const struct listener_def *def);
 void listener_free(struct listener **listener);
 bool listener_is_up(const struct listener *listener);
 

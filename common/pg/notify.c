@@ -114,17 +114,52 @@ void signal_control(struct tx *tx, const char *what)
 
 /* ---- waiting for the notifier's thread ---- */
 
+/* NOLINTBEGIN(readability-function-size): the macros of uthash */
+static struct waiting *waiting_find(
+    const struct notifier *notifier, const struct waiting_key *key)
+{
+	struct waiting *entry;
+
+	HASH_FIND(hh, notifier->waiting, key, sizeof(*key), entry);
+	return entry;
+}
+
+static void waiting_add(struct notifier *notifier, struct waiting *entry)
+{
+	HASH_ADD(hh, notifier->waiting, key, sizeof(entry->key), entry);
+}
+
+/* The elements stay linked when their table goes. */
+static void waiting_free(struct waiting **waiting)
+{
+	struct waiting *entry = *waiting;
+
+	HASH_CLEAR(hh, *waiting);
+	while (entry) {
+		struct waiting *next = entry->hh.next;
+
+		free(entry);
+		entry = next;
+	}
+}
+/* NOLINTEND(readability-function-size) */
+
+static void key_fill(struct waiting_key *key, const struct signal *signal)
+{
+	memset(key, 0, sizeof(*key));
+	key->key = signal->key;
+	key->channel = signal->channel;
+	memcpy(key->word, signal->word, sizeof(key->word));
+}
+
 /* Under the mutex. The highest seq of a key wins. */
 static void waiting_put(struct notifier *notifier, const struct signal *signal)
 {
 	struct waiting_key key;
 	struct waiting *entry;
 
-	memset(&key, 0, sizeof(key));
-	key.key = signal->key;
-	key.channel = signal->channel;
-	memcpy(key.word, signal->word, sizeof(key.word));
-	HASH_FIND(hh, notifier->waiting, &key, sizeof(key), entry);
+	key_fill(&key, signal);
+	entry = waiting_find(notifier, &key);
 	if (entry) {
 		if (signal->seq > entry->seq)
 			entry->seq = signal->seq;
@@ -137,7 +172,7 @@ static void waiting_put(struct notifier *notifier, const struct signal *signal)
 		abort();
 	memcpy(&entry->key, &key, sizeof(key));
 	entry->seq = signal->seq;
-	HASH_ADD(hh, notifier->waiting, key, sizeof(key), entry);
+	waiting_add(notifier, entry);
 }
 
 static void take_signals(void *arg, const struct signal_list *signals)
@@ -149,17 +184,6 @@ static void take_signals(void *arg, const struct signal_list *signals)
 		waiting_put(notifier, &signals->items[i]);
 	pthread_cond_signal(&notifier->more);
 	pthread_mutex_unlock(&notifier->mutex);
-}
-
-static void waiting_free(struct waiting **waiting)
-{
-	struct waiting *entry, *next;
-
-	HASH_ITER(hh, *waiting, entry, next)
-	{
-		HASH_DEL(*waiting, entry);
-		free(entry);
-	}
 }
 
 void conn_notifier_set(struct conn *conn, struct notifier *notifier)

@@ -284,6 +284,7 @@ bool sql_one_vals(struct tx *tx, const struct stmt *stmt,
 	return true;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): one more than others */
 bool sql_opt_vals(struct tx *tx, const struct stmt *stmt,
     const struct shape *shape, void *record, bool *found, struct err *err,
     const struct val *vals, size_t count)

@@ -39,7 +39,7 @@ struct stmt {
 struct conn_def {
 	const char *conninfo;
 	const char *application; /* "frontd/<instance>" */
-	bool signals_after;      /* SET postrider.signals = after */
+	bool signals_after;	 /* SET postrider.signals = after */
 	int64_t statement_timeout_ms;
 };
 

@@ -1,11 +1,7 @@
 #include "common/pg/sql_conn.h"
 #include "common/base/clock.h"
 
-enum {
-	BACKOFF_MIN_MS = 100,
-	BACKOFF_MAX_MS = 2000,
-	SCRATCH_MAX = 512 << 20
-};
+enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 2000, SCRATCH_MAX = 512 << 20 };
 
 static const char session_settings[] =
     "SELECT set_config(name, value, false) FROM (VALUES"
@@ -53,17 +49,36 @@ static void ignore_notice(UNUSED void *arg, UNUSED const PGresult *notice)
 {
 }
 
+/* NOLINTBEGIN(readability-function-size): the macros of uthash */
+/* The elements stay linked when their table goes. */
 static void prepared_forget(struct conn *conn)
 {
-	struct prepared *entry, *next;
+	struct prepared *entry = conn->prepared;
 
-	HASH_ITER(hh, conn->prepared, entry, next)
-	{
-		HASH_DEL(conn->prepared, entry);
+	HASH_CLEAR(hh, conn->prepared);
+	while (entry) {
+		struct prepared *next = entry->hh.next;
+
 		free(entry);
+		entry = next;
 	}
 	conn->prepared_count = 0;
 }
+
+static struct prepared *prepared_find(
+    struct conn *conn, const struct stmt *stmt)
+{
+	struct prepared *entry;
+
+	HASH_FIND_PTR(conn->prepared, &stmt, entry);
+	return entry;
+}
+
+static void prepared_add(struct conn *conn, struct prepared *entry)
+{
+	HASH_ADD_PTR(conn->prepared, stmt, entry);
+}
+/* NOLINTEND(readability-function-size) */
 
 void sql_conn_close(struct conn *conn)
 {
@@ -169,15 +184,14 @@ bool sql_conn_open(struct conn *conn, struct err *err)
 
 struct prepared *sql_conn_prepared(struct conn *conn, const struct stmt *stmt)
 {
-	struct prepared *entry;
+	struct prepared *entry = prepared_find(conn, stmt);
 
-	HASH_FIND_PTR(conn->prepared, &stmt, entry);
 	if (entry)
 		return entry;
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
 		abort();
 	entry->stmt = stmt;
-	HASH_ADD_PTR(conn->prepared, stmt, entry);
+	prepared_add(conn, entry);
 	return entry;
 }

@@ -18,10 +18,10 @@
 /* Is POSTRIDER_TEST_DB set? */
 bool test_db_available(void);
 
-#define test_db_needed()                                                       \
-	do {                                                                   \
-		if (!test_db_available())                                      \
-			cr_skip_test("POSTRIDER_TEST_DB is not set");          \
+#define test_db_needed() \
+	do { \
+		if (!test_db_available()) \
+			cr_skip_test("POSTRIDER_TEST_DB is not set"); \
 	} while (0)
 
 /* A fresh migrated database, or one without any schema: its conninfo as the
