@@ -1,103 +1,80 @@
 /*
- * bench_inbound -- relay events a second through authentication, parsing and
- * the database, on one connection, next to the signature alone and to a bare
- * multi-row insert of the same content into a table with the same indexes.
+ * bench_inbound -- relay events a second into one real frontd, next to the
+ * signature alone and to a bare multi-row insert of the same content into a
+ * table with the same indexes, in the same run and by as many senders.
  *
- * Batches of 50 creates into CONVERSATIONS existing conversations; each stage
- * runs for a second, in turns, ROUNDS times; the medians are printed.
+ * SENDERS peers send signed batches of 50 creates into existing conversations,
+ * each on its own kept-alive connection. Stages run in turns, ROUNDS times;
+ * medians are printed. Making a batch counts for nobody: the batches of a
+ * stage are made before it.
  */
+#include <pthread.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/federation/relay.h"
+#include "common/crypto/sign.h"
+#include "common/pg/sql.h"
 #include "tests/lib/test_db.h"
+#include "tests/lib/test_http.h"
+#include "tests/lib/test_node.h"
 
-enum { EVENTS = 50, CONVERSATIONS = 10, ROUNDS = 5, STAGE_MS = 1000 };
-
-struct bench {
-	struct arena *keep;  /* for the whole run */
-	struct arena *arena; /* for one batch */
-	char *conninfo;
-	struct conn *conn;
-	struct node node;
-	struct peer peer;
-	const char *secret;
-	int64_t natives[CONVERSATIONS];
-	int64_t next_id;
+enum {
+	EVENTS = 50,
+	CONVERSATIONS = 10,
+	SENDERS = 4,
+	ROUNDS = 5,
+	STAGE_MS = 1500
 };
+enum { SHOTS_MAX = 400 };
 
 struct shot {
 	struct bytes body;
-	struct sign_headers headers;
+	struct bytes request;
+	const char *timestamp;
+	const char *nonce;
+	char signature[SIGN_TEXT_MAX];
 };
 
-static void must(bool good, const char *what, const struct err *err)
+struct sender {
+	pthread_t thread;
+	int number;
+	struct arena *arena;
+	struct conn *conn;
+	int socket;
+	const char *origin;
+	const char *secret;
+	const struct site *site;
+	void (*stage)(struct sender *sender, struct shot *shot);
+	struct shot *shots;
+	size_t shot_count;
+	int64_t next_id;
+	double rate; /* batches a second */
+};
+
+struct site {
+	struct arena *arena;
+	struct test_node *node;
+	struct test_daemon *frontd;
+	int64_t natives[CONVERSATIONS];
+	struct sender senders[SENDERS];
+};
+
+static void must(bool good, const char *what)
 {
 	if (good)
 		return;
-	fprintf(stderr, "bench_inbound: %s: %s\n", what, err->text);
+	fprintf(stderr, "bench_inbound: %s\n", what);
 	exit(1);
-}
-
-/* ---- the site ---- */
-
-static void site_key(struct bench *bench, struct err *err)
-{
-	const char *file = arena_printf(
-	    bench->keep, "/tmp/bench-inbound-%d.key", (int)getpid());
-
-	must(node_key_create(file, err) &&
-	        node_load(bench->keep, "https://nova.test", file, &bench->node,
-	            err),
-	    "node", err);
-	unlink(file);
-}
-
-static void site_peer(struct bench *bench, struct err *err)
-{
-	static const struct stmt seal = { "bench_seal",
-		"UPDATE federation_peers SET hmac_secret = $1 WHERE id = $2",
-		SQL_NONE, 2 };
-	AUTO(tx_end) struct tx *tx = tx_new(bench->conn, bench->keep);
-	bool found;
-
-	test_db_script(bench->conninfo,
-	    "UPDATE instance_settings SET relay_requests_per_minute = "
-	    "1000000000;"
-	    "INSERT INTO federation_peers (origin, host, status, hmac_secret) "
-	    "VALUES ('https://luna.test', 'luna.test', 'active', 'x')");
-	must(peer_by_origin(
-	         tx, "https://luna.test", &bench->peer, &found, err),
-	    "peer", err);
-	bench->secret = secret_fresh(bench->keep);
-	must(sql_none(tx, &seal, err,
-	         v_bytes(peer_seal(bench->keep, &bench->node, bench->peer.id,
-	             bench->secret)),
-	         v_id(bench->peer.id)) &&
-	        tx_commit(tx, err),
-	    "secret", err);
-}
-
-static void site_people(struct bench *bench)
-{
-	test_db_script(bench->conninfo,
-	    "INSERT INTO users (username, display_name, password_hash) "
-	    "SELECT 'user' || n, 'User', 'x' FROM generate_series(0, 9) n;"
-	    "CREATE TABLE bare (LIKE dm_messages INCLUDING ALL)");
-	for (int i = 0; i < CONVERSATIONS; i++)
-		bench->natives[i] = test_db_number(bench->conninfo,
-		    arena_printf(bench->keep,
-		        "SELECT id AS n FROM users WHERE username = 'user%d'",
-		        i));
 }
 
 /* ---- batches ---- */
 
-static void put_event(struct bench *bench, struct buf *out, int place)
+static void put_event(struct sender *sender, struct buf *out, int place)
 {
 	int pair = place % CONVERSATIONS;
+	int64_t native = sender->site->natives[pair];
 	int64_t now = clock_wall_ms();
-	int64_t id = ++bench->next_id;
+	int64_t id = ++sender->next_id;
 
 	buf_printf(out,
 	    "%s{\"eventType\":\"create\",\"contextType\":\"dm\","
@@ -105,57 +82,61 @@ static void put_event(struct bench *bench, struct buf *out, int place)
 	    "\",\"encryptionVersion\":0,\"timestamp\":%" PRId64
 	    ",\"dmChannelId\":\"385898280765673472\",\"participants\":[{"
 	    "\"homeUserId\":\"38589813374692966%d\",\"homeInstance\":"
-	    "\"https://luna.test\",\"profile\":{\"username\":\"zed\","
+	    "\"%s\",\"profile\":{\"username\":\"zed\","
 	    "\"displayName\":\"Zed\",\"avatar\":null,\"avatarColor\":"
 	    "\"amber\"}},{\"homeUserId\":\"%" PRId64
-	    "\",\"homeInstance\":\"nova.test\",\"profile\":{\"username\":"
-	    "\"%" PRId64 "@nova.test\",\"displayName\":\"User\","
+	    "\",\"homeInstance\":\"nova.localhost\",\"profile\":{"
+	    "\"username\":\"%" PRId64 "@nova\",\"displayName\":\"User\","
 	    "\"avatar\":null,\"avatarColor\":null}}],\"message\":{"
 	    "\"userId\":\"385898133746929664\",\"homeUserId\":"
-	    "\"38589813374692966%d\",\"homeInstance\":\"https://luna.test\","
+	    "\"38589813374692966%d\",\"homeInstance\":\"%s\","
 	    "\"content\":\"a message of the usual length, number %" PRId64
 	    "\",\"replyToId\":null,\"editedAt\":null,\"createdAt\":%" PRId64
 	    "}}",
-	    place ? "," : "", id, now, pair, bench->natives[pair],
-	    bench->natives[pair], pair, id, now);
+	    place ? "," : "", id, now, pair, sender->origin, native, native,
+	    pair, sender->origin, id, now);
 }
 
-static struct shot shot_make(struct bench *bench)
+static void shot_make(struct sender *sender, struct shot *shot)
 {
 	struct buf body;
-	char signature[SIGN_TEXT_MAX];
-	const char *timestamp =
-	    arena_printf(bench->arena, "%" PRId64, clock_wall_ms());
-	const char *nonce = nonce_fresh(bench->arena);
-	struct shot shot;
+	struct buf request;
 
-	buf_init(&body, bench->arena, 1 << 20);
-	buf_text(&body,
-	    "{\"version\":1,\"sourceInstance\":\"https://luna.test\","
-	    "\"events\":[");
+	buf_init(&body, sender->arena, 1 << 20);
+	buf_printf(&body,
+	    "{\"version\":1,\"sourceInstance\":\"%s\",\"events\":[",
+	    sender->origin);
 	for (int i = 0; i < EVENTS; i++)
-		put_event(bench, &body, i);
+		put_event(sender, &body, i);
 	buf_text(&body, "]}");
-	shot.body = buf_bytes(&body);
-	sign_make(bench->secret, timestamp, nonce, shot.body, signature);
-	if (!sign_headers_parse(bench->arena, "https://luna.test", timestamp,
-	        nonce, signature, &shot.headers))
-		abort();
-	return shot;
+	shot->body = buf_bytes(&body);
+	shot->timestamp =
+	    arena_printf(sender->arena, "%" PRId64, clock_wall_ms());
+	shot->nonce = nonce_fresh(sender->arena);
+	sign_make(sender->secret, shot->timestamp, shot->nonce, shot->body,
+	    shot->signature);
+	buf_init(&request, sender->arena, 1 << 20);
+	buf_printf(&request,
+	    "POST /api/federation/relay HTTP/1.1\r\nHost: nova.localhost\r\n"
+	    "Content-Type: application/json\r\nContent-Length: %zu\r\n"
+	    "X-Federation-Origin: %s\r\nX-Federation-Timestamp: %s\r\n"
+	    "X-Federation-Nonce: %s\r\nX-Federation-Signature: %s\r\n\r\n",
+	    shot->body.len, sender->origin, shot->timestamp, shot->nonce,
+	    shot->signature);
+	buf_add(&request, shot->body.data, shot->body.len);
+	shot->request = buf_bytes(&request);
 }
 
 /* ---- stages: one batch each ---- */
 
-static void run_hmac(struct bench *bench, const struct shot *shot)
+static void stage_hmac(struct sender *sender, struct shot *shot)
 {
-	const struct sign_headers *h = &shot->headers;
-
-	if (!sign_verify(bench->secret, h->timestamp, h->nonce, shot->body,
-	        h->signature))
-		abort();
+	must(sign_verify(sender->secret, shot->timestamp, shot->nonce,
+		 shot->body, shot->signature),
+	    "a signature does not verify");
 }
 
-static void run_bare(struct bench *bench, const struct shot *shot)
+static void stage_bare(struct sender *sender, struct shot *shot)
 {
 	static const struct stmt insert = { "bench_bare",
 		"INSERT INTO bare (dm_channel_id, user_id, content, created_at,"
@@ -164,78 +145,86 @@ static void run_bare(struct bench *bench, const struct shot *shot)
 		" $4::timestamptz[], $5::text[], $6::text[]) "
 		"ON CONFLICT DO NOTHING",
 		SQL_NONE, 6 };
-	AUTO(tx_end) struct tx *tx = tx_new(bench->conn, bench->arena);
+	AUTO(tx_end) struct tx *tx = tx_new(sender->conn, sender->arena);
 	int64_t ids[EVENTS];
 	int64_t times[EVENTS];
-	const char *contents[EVENTS];
-	const char *sources[EVENTS];
-	const char *messages[EVENTS];
+	const char *texts[3][EVENTS];
 	struct err err = { 0 };
 
 	(void)shot;
 	for (int i = 0; i < EVENTS; i++) {
-		int64_t id = ++bench->next_id;
+		int64_t id = ++sender->next_id;
 
-		ids[i] = bench->natives[i % CONVERSATIONS];
+		ids[i] = sender->site->natives[i % CONVERSATIONS];
 		times[i] = clock_wall_ms();
-		contents[i] = arena_printf(bench->arena,
+		texts[0][i] = arena_printf(sender->arena,
 		    "a message of the usual length, number %" PRId64, id);
-		sources[i] = "https://luna.test";
-		messages[i] =
-		    arena_printf(bench->arena, "38589828%010" PRId64, id);
+		texts[1][i] = sender->origin;
+		texts[2][i] =
+		    arena_printf(sender->arena, "38589828%010" PRId64, id);
 	}
-	must(sql_none(tx, &insert, &err, v_ids(ids, EVENTS),
-	         v_ids(ids, EVENTS), v_texts(contents, EVENTS),
-	         v_times(times, EVENTS), v_texts(sources, EVENTS),
-	         v_texts(messages, EVENTS)) &&
-	        tx_commit(tx, &err),
-	    "bare insert", &err);
+	must(sql_none(tx, &insert, &err, v_ids(ids, EVENTS), v_ids(ids, EVENTS),
+		 v_texts(texts[0], EVENTS), v_times(times, EVENTS),
+		 v_texts(texts[1], EVENTS), v_texts(texts[2], EVENTS)) &&
+		tx_commit(tx, &err),
+	    err.text);
 }
 
-static void run_relay(struct bench *bench, const struct shot *shot)
+static void stage_relay(struct sender *sender, struct shot *shot)
 {
-	AUTO(tx_end) struct tx *tx = tx_new(bench->conn, bench->arena);
-	struct relay_batch *batch;
-	struct settings settings;
-	struct peer peer;
-	struct buf answer;
-	struct err err = { 0 };
+	struct test_reply reply;
 
-	must(peer_authenticate(tx, &bench->node, &shot->headers, shot->body,
-	         &peer, &err) &&
-	        relay_parse(bench->arena, shot->body, &bench->node, &peer,
-	            &batch, &err) &&
-	        relay_apply(tx, batch, &err) &&
-	        peer_seen(tx, &peer, true, &err) &&
-	        settings_read(tx, &settings, &err) && tx_commit(tx, &err),
-	    "relay", &err);
-	buf_init(&answer, bench->arena, 1 << 20);
-	relay_answer(batch, &settings, &answer);
-	if (!strstr(answer.data, "\"rejected\":[]")) {
-		fprintf(stderr, "bench_inbound: %s\n", answer.data);
-		exit(1);
-	}
+	must(test_http_write(
+		 sender->socket, shot->request.data, shot->request.len),
+	    "the connection is gone");
+	reply = test_http_read(sender->arena, sender->socket);
+	must(reply.status == 200 && strstr(reply.body, "\"rejected\":[]"),
+	    reply.body ? reply.body : "no answer");
 }
 
 /* ---- measuring ---- */
 
-/* Events a second of a stage; making the batches doesn't count. */
-static double measure(struct bench *bench,
-    void (*run)(struct bench *bench, const struct shot *shot))
+static void *sender_run(void *arg)
 {
+	struct sender *sender = arg;
+	int64_t from = clock_steady_us();
 	int64_t spent = 0;
-	int64_t batches = 0;
+	size_t sent = 0;
 
-	while (spent < STAGE_MS * INT64_C(1000)) {
-		struct shot shot = shot_make(bench);
-		int64_t from = clock_steady_us();
-
-		run(bench, &shot);
-		spent += clock_steady_us() - from;
-		batches++;
-		arena_reset(bench->arena);
+	while (spent < STAGE_MS * INT64_C(1000) && sent < sender->shot_count) {
+		sender->stage(sender, &sender->shots[sent++]);
+		spent = clock_steady_us() - from;
 	}
-	return (double)batches * EVENTS * 1e6 / (double)spent;
+	sender->rate = (double)sent * 1e6 / (double)spent;
+	return NULL;
+}
+
+/* Events a second of all senders together. */
+static double measure(
+    struct site *site, void (*stage)(struct sender *sender, struct shot *shot))
+{
+	double batches = 0;
+
+	for (int i = 0; i < SENDERS; i++) {
+		struct sender *sender = &site->senders[i];
+
+		arena_reset(sender->arena);
+		sender->stage = stage;
+		sender->shot_count = SHOTS_MAX;
+		sender->shots = arena_array(
+		    sender->arena, SHOTS_MAX, sizeof(*sender->shots));
+		for (size_t j = 0; j < SHOTS_MAX; j++)
+			shot_make(sender, &sender->shots[j]);
+	}
+	for (int i = 0; i < SENDERS; i++)
+		must(pthread_create(&site->senders[i].thread, NULL, sender_run,
+			 &site->senders[i]) == 0,
+		    "no thread");
+	for (int i = 0; i < SENDERS; i++) {
+		pthread_join(site->senders[i].thread, NULL);
+		batches += site->senders[i].rate;
+	}
+	return batches * EVENTS;
 }
 
 static int compare(const void *a, const void *b)
@@ -252,8 +241,73 @@ static double median(double *figures)
 	return figures[ROUNDS / 2];
 }
 
-static void print(const char *name, double value, const char *baseline,
-    double base)
+/* ---- the site ---- */
+
+static void site_people(struct site *site)
+{
+	test_db_script(site->node->database,
+	    "UPDATE instance_settings SET peer_accept_policy = 'open', "
+	    "relay_requests_per_minute = 1000000000;"
+	    "INSERT INTO users (username, display_name, password_hash) "
+	    "SELECT 'user' || n, 'User', 'x' FROM generate_series(0, 9) n;"
+	    "CREATE TABLE bare (LIKE dm_messages INCLUDING ALL)");
+	for (int i = 0; i < CONVERSATIONS; i++)
+		site->natives[i] = test_db_number(site->node->database,
+		    arena_printf(site->arena,
+			"SELECT id AS n FROM users WHERE username = 'user%d'",
+			i));
+}
+
+static void sender_begin(struct site *site, int number)
+{
+	struct sender *sender = &site->senders[number];
+	struct shot first;
+
+	sender->site = site;
+	sender->number = number;
+	sender->arena = arena_new();
+	sender->conn = test_db_conn(site->node->database);
+	sender->socket = test_http_connect(site->frontd->port);
+	sender->origin =
+	    arena_printf(site->arena, "https://peer%d.test", number);
+	sender->secret = secret_fresh(site->arena);
+	must(test_post(site->arena, site->frontd->port,
+		 "/api/federation/peer/accept", NULL,
+		 arena_printf(site->arena,
+		     "{\"sourceOrigin\":\"%s\",\"hmacSecret\":\"%s\"}",
+		     sender->origin, sender->secret))
+		    .status == 200,
+	    "the peer was not taken");
+	/* The people and conversations of this peer. */
+	shot_make(sender, &first);
+	stage_relay(sender, &first);
+}
+
+static void site_begin(struct site *site)
+{
+	static const char *const settings[] = { "log_level=warn", NULL };
+
+	site->arena = arena_new();
+	site->node = test_node_new("nova.localhost");
+	site->frontd = test_frontd(site->node, settings);
+	site_people(site);
+	for (int i = 0; i < SENDERS; i++)
+		sender_begin(site, i);
+}
+
+static void site_end(struct site *site)
+{
+	for (int i = 0; i < SENDERS; i++) {
+		close(site->senders[i].socket);
+		conn_free(&site->senders[i].conn);
+		arena_free(&site->senders[i].arena);
+	}
+	test_node_free(&site->node);
+	arena_free(&site->arena);
+}
+
+static void print(
+    const char *name, double value, const char *baseline, double base)
 {
 	printf("figure=%s value=%.0f unit=events/s", name, value);
 	if (baseline)
@@ -263,38 +317,22 @@ static void print(const char *name, double value, const char *baseline,
 
 int main(void)
 {
-	struct bench bench = { .keep = arena_new(), .arena = arena_new() };
+	static struct site site;
 	double hmac[ROUNDS];
 	double bare[ROUNDS];
 	double relay[ROUNDS];
-	struct err err = { 0 };
 
-	if (!test_db_available()) {
-		fprintf(stderr, "bench_inbound: POSTRIDER_TEST_DB is not set\n");
-		return 1;
-	}
-	bench.conninfo = test_db_create();
-	bench.conn = conn_new(&(struct conn_def){
-	    .conninfo = bench.conninfo,
-	    .application = "bench_inbound",
-	    .signals_after = getenv("BENCH_SIGNALS_AFTER") != NULL,
-	});
-	site_key(&bench, &err);
-	site_peer(&bench, &err);
-	site_people(&bench);
-	run_relay(&bench, &(struct shot[]){ shot_make(&bench) }[0]);
+	must(test_db_available(), "POSTRIDER_TEST_DB is not set");
+	site_begin(&site);
 	for (int i = 0; i < ROUNDS; i++) {
-		hmac[i] = measure(&bench, run_hmac);
-		bare[i] = measure(&bench, run_bare);
-		relay[i] = measure(&bench, run_relay);
+		hmac[i] = measure(&site, stage_hmac);
+		bare[i] = measure(&site, stage_bare);
+		relay[i] = measure(&site, stage_relay);
 	}
 	print("inbound_hmac_only", median(hmac), NULL, 0);
 	print("inbound_bare_insert", median(bare), NULL, 0);
 	print("inbound_relay", median(relay), "inbound_bare_insert",
 	    median(bare));
-	conn_free(&bench.conn);
-	test_db_drop(&bench.conninfo);
-	arena_free(&bench.arena);
-	arena_free(&bench.keep);
+	site_end(&site);
 	return 0;
 }
