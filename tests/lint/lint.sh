@@ -46,7 +46,7 @@ if have cppcheck; then
 		--enable=warning,portability --inline-suppr \
 		--suppressions-list=tests/lint/cppcheck.txt \
 		--error-exitcode=1 -D_GNU_SOURCE '-D__attribute__(x)=' \
-		'-DDL_FOREACH(head,el)=for(el=head;el;el=el->next)' -I . -I "$BUILD_DIR" \
+		--include=tests/lint/cppcheck.h -I . -I "$BUILD_DIR" \
 		$product || fail "cppcheck"
 fi
 
