@@ -58,7 +58,6 @@ if have gcc; then
 		for file; do
 			gcc -std=gnu11 '"$CPPFLAGS"' -I. -I"'"$BUILD_DIR"'" -O1 \
 				-fanalyzer -Wno-analyzer-malloc-leak \
-				-Wno-analyzer-fd-leak \
 				-Wno-analyzer-null-argument \
 				-Wno-analyzer-null-dereference \
 				-Wno-analyzer-use-of-uninitialized-value \
