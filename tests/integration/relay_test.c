@@ -401,6 +401,32 @@ Test(relay, what_came_homeward_is_sent_on_once_and_never_back)
 	cr_expect_eq(count("dm_messages"), 0);
 }
 
+Test(relay, an_edit_goes_homeward_like_its_message)
+{
+	const char *edit = with(update("m1", "edited", 5000), "\"700\"",
+	    arena_printf(site.arena, "\"%" PRId64 "\"", site.alice));
+
+	relay_site_peer(&site, "orbit.test");
+	test_db_script(site.conninfo,
+	    "UPDATE users SET replicated_instances = '[{\"origin\":"
+	    "\"https://orbit.test\",\"username\":\"a\"},{\"origin\":"
+	    "\"https://luna.test\",\"username\":\"a\"}]' "
+	    "WHERE username = 'alice'");
+	expect_answer(homeward("m1"), ACCEPTED("\"m1\""));
+	expect_answer(edit, REJECTED("m1", "attribution_mismatch"));
+	expect_answer(with(edit, "luna.test", "nova.test"), ACCEPTED("\"m1\""));
+	cr_expect_str_eq(content_of("m1"), "edited");
+	cr_expect_str_eq(
+	    relay_site_text(&site,
+		"SELECT string_agg(event_type, ' ' ORDER BY id) AS t "
+		"FROM federation_outbox"),
+	    "create update");
+	expect_answer(with(with(edit, "luna.test", "nova.test"),
+			  arena_printf(site.arena, "%" PRId64, site.alice),
+			  arena_printf(site.arena, "%" PRId64, site.bob)),
+	    REJECTED("m1", "attribution_mismatch"));
+}
+
 /* ---- files ---- */
 
 Test(relay, files_of_the_peer_are_awaited_others_left_out)
