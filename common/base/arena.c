@@ -81,14 +81,17 @@ static void endings_run(struct arena *arena)
 		ending->call(ending->arg);
 }
 
+/* The variable is cleared first: it may live in the arena itself. */
 void arena_free(struct arena **arena)
 {
-	if (!*arena)
+	struct arena *gone = *arena;
+
+	if (!gone)
 		return;
-	endings_run(*arena);
-	blocks_free(*arena, NULL);
-	free(*arena);
+	endings_run(gone);
 	*arena = NULL;
+	blocks_free(gone, NULL);
+	free(gone);
 }
 
 void arena_reset(struct arena *arena)
