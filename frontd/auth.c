@@ -13,7 +13,7 @@ enum {
 };
 
 #define CLOSED_TEXT "Registration is currently closed"
-#define NATIVE_NAME_TEXT                                                       \
+#define NATIVE_NAME_TEXT \
 	"Username must be 3 to 32 characters: a-z, 0-9 and underscore"
 
 struct sign_up {
@@ -33,9 +33,12 @@ static const char *lower(struct arena *arena, const char *text)
 	return copy;
 }
 
+/* Never NULL. */
 static const char *name_normal(struct arena *arena, const char *name)
 {
-	return lower(arena, json_trim(arena, name));
+	const char *normal = lower(arena, json_trim(arena, name));
+
+	return normal ? normal : "";
 }
 
 static const char *null_if_empty(const char *text)
@@ -86,6 +89,16 @@ static bool name_check(const struct registration *reg, struct err *err)
 	return true;
 }
 
+/* Our own people have no row that calls us a foreign home. */
+static bool not_from_here(
+    const struct request *req, const struct registration *reg, struct err *err)
+{
+	if (!reg->home_instance ||
+	    strcmp(reg->home_instance, req->node->origin.host) != 0)
+		return true;
+	return err_set(err, ERR_INVALID, "This is the home instance itself");
+}
+
 static bool password_rules(const char *password, struct err *err)
 {
 	if (json_units(password) < PASSWORD_MIN_UNITS)
@@ -117,7 +130,8 @@ static bool sign_up_read(
 	reg->home_instance = null_if_empty(lower(arena, reg->home_instance));
 	reg->home_user_id =
 	    reg->home_instance ? null_if_empty(reg->home_user_id) : NULL;
-	return name_check(reg, err) && password_rules(up->password, err);
+	return name_check(reg, err) && not_from_here(req, reg, err) &&
+	    password_rules(up->password, err);
 }
 
 static bool registration_open(struct tx *tx, struct err *err)

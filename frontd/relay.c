@@ -1,7 +1,6 @@
 #include "common/base/log.h"
 #include "common/federation/peer.h"
 #include "common/federation/relay.h"
-#include "common/federation/settings.h"
 #include "frontd/request.h"
 
 enum { RELAY_BODY_MAX = 10485760, ANSWER_MAX = 16 << 20 };
@@ -35,13 +34,10 @@ static bool apply(struct request *req, const struct sign_headers *headers,
 static bool answer(
     struct request *req, const struct relay_batch *batch, struct err *err)
 {
-	struct settings settings;
 	struct buf text;
 
-	if (!settings_read(req->tx, &settings, err))
-		return false;
 	buf_init(&text, req->arena, ANSWER_MAX);
-	relay_answer(batch, &settings, &text);
+	relay_answer(batch, &text);
 	if (!buf_ok(&text))
 		return err_set(err, ERR_BUG, "the answer is too long");
 	return reply_json(req, 200, text.data);

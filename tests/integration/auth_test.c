@@ -111,6 +111,10 @@ static const struct refusal sign_up_refusals[] = {
 	{ "{\"username\":\"alice@other.example\","
 	  "\"password\":\"correct-horse\",\"homeInstance\":\"a/b\"}",
 	    400, "home instance" },
+	{ "{\"username\":\"alice@nova.localhost\","
+	  "\"password\":\"correct-horse\","
+	  "\"homeInstance\":\"nova.localhost\"}",
+	    400, "home instance" },
 	{ "{\"username\":\"alice\",\"password\":\"correct-horse\","
 	  "\"displayName\":\"123456789012345678901234567890123\"}",
 	    400, "displayName" },

@@ -165,6 +165,37 @@ Test(http_api, a_body_above_the_limit_is_refused_declared_or_chunked)
 	cr_expect_eq(reply.status, 413, "chunked: %d", reply.status);
 }
 
+/* One connection, four requests, each with its own route and answer. */
+Test(http_api, requests_of_one_connection_do_not_mix)
+{
+	static const char requests[] =
+	    "GET /api/nothing HTTP/1.1\r\nHost: x\r\n\r\n"
+	    "GET /api/users/@me HTTP/1.1\r\nHost: x\r\n\r\n"
+	    "POST /api/auth/login HTTP/1.1\r\nHost: x\r\n"
+	    "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+	    "GET /api/health HTTP/1.1\r\nHost: x\r\n"
+	    "Connection: close\r\n\r\n";
+	static const char *const wanted[] = { "HTTP/1.1 404", "HTTP/1.1 401",
+		"HTTP/1.1 400", "HTTP/1.1 200" };
+	int fd = test_http_connect(node->port);
+	struct buf in;
+	char chunk[4096];
+	const char *at;
+	ssize_t got;
+
+	buf_init(&in, arena, 1 << 20);
+	cr_assert(test_http_write(fd, requests, strlen(requests)));
+	while ((got = read(fd, chunk, sizeof(chunk))) > 0)
+		buf_add(&in, chunk, (size_t)got);
+	close(fd);
+	at = in.data;
+	for (size_t i = 0; at && i < COUNT(wanted); i++) {
+		at = strstr(at, "HTTP/1.1 ");
+		cr_expect(at && strncmp(at, wanted[i], 12) == 0, "%zu", i);
+		at = at ? at + 1 : NULL;
+	}
+}
+
 /* ---- CORS ---- */
 
 Test(http_api, other_pages_may_call_with_credentials)
