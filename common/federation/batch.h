@@ -76,6 +76,7 @@ struct relay_batch {
 	struct origin source;
 	struct relay_event *events;
 	size_t count;
+	int64_t max_upload_size; /* once applied */
 };
 
 /* A message that this peer has told us about before. */

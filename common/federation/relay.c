@@ -279,6 +279,26 @@ static bool needs_database(const struct relay_range *range)
 	return false;
 }
 
+/* Durable events of a peer are taken one batch at a time. */
+static bool batch_begin(
+    struct tx *tx, struct relay_batch *batch, bool durable, struct err *err)
+{
+	struct limits {
+		int64_t max_upload_size_bytes;
+	} limits;
+	static const struct shape shape[] = {
+		SHAPE(INT, struct limits, max_upload_size_bytes, NULL),
+		SHAPE_END(struct limits),
+	};
+
+	if (durable ? !sql_one(tx, &SQL_relay_lock, shape, &limits, err,
+			  v_text(batch->source.text))
+		    : !sql_one(tx, &SQL_relay_limits, shape, &limits, err))
+		return false;
+	batch->max_upload_size = limits.max_upload_size_bytes;
+	return true;
+}
+
 static bool range_apply(struct tx *tx, struct relay_batch *batch, size_t from,
     size_t count, struct err *err)
 {
@@ -289,12 +309,17 @@ static bool range_apply(struct tx *tx, struct relay_batch *batch, size_t from,
 		.count = count,
 	};
 
+	bool durable;
+
 	events_reopen(range.events, range.count);
-	if (!needs_database(&range))
-		return runs_apply(&range, err);
-	return sql_none(tx, &SQL_relay_lock, err, v_text(batch->source.text)) &&
-	    people_resolve(&range, err) && messages_look_up(&range, err) &&
-	    conversations_lock(&range, err) && runs_apply(&range, err);
+	durable = needs_database(&range);
+	if (!batch_begin(tx, batch, durable, err))
+		return false;
+	if (durable &&
+	    !(people_resolve(&range, err) && messages_look_up(&range, err) &&
+		conversations_lock(&range, err)))
+		return false;
+	return runs_apply(&range, err);
 }
 
 bool relay_apply(struct tx *tx, struct relay_batch *batch, struct err *err)
@@ -318,7 +343,7 @@ bool relay_apply_singly(
 		failed.reason = "processing_error";
 		event_refuse(batch, event, &failed);
 	}
-	return tx_commit(tx, err);
+	return batch_begin(tx, batch, false, err) && tx_commit(tx, err);
 }
 
 /* ---- the answer ---- */
@@ -337,8 +362,7 @@ static void put_id(
 		json_put_null(out, NULL);
 }
 
-void relay_answer(const struct relay_batch *batch,
-    const struct settings *settings, struct buf *out)
+void relay_answer(const struct relay_batch *batch, struct buf *out)
 {
 	struct json_out json = { .buf = out };
 
@@ -360,6 +384,6 @@ void relay_answer(const struct relay_batch *batch,
 		json_close(&json);
 	}
 	json_close_list(&json);
-	json_put_int(&json, "maxUploadSize", settings->max_upload_size_bytes);
+	json_put_int(&json, "maxUploadSize", batch->max_upload_size);
 	json_close(&json);
 }

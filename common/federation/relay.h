@@ -16,7 +16,6 @@
 
 #include "common/federation/node.h"
 #include "common/federation/peer.h"
-#include "common/federation/settings.h"
 
 enum { RELAY_EVENTS_MAX = 50 };
 
@@ -33,8 +32,7 @@ MUST_CHECK bool relay_apply(
 MUST_CHECK bool relay_apply_singly(
     struct tx *tx, struct relay_batch *batch, struct err *err);
 
-/* {"accepted":[...],"rejected":[...],"maxUploadSize":n} */
-void relay_answer(const struct relay_batch *batch,
-    const struct settings *settings, struct buf *out);
+/* {"accepted":[...],"rejected":[...],"maxUploadSize":n}, once applied. */
+void relay_answer(const struct relay_batch *batch, struct buf *out);
 
 #endif

@@ -41,6 +41,8 @@ void relay_site_begin(struct relay_site *site)
 	site->conn = test_db_conn(site->conninfo);
 	if (!origin_parse(site->arena, "https://nova.test", &site->node.origin))
 		abort();
+	test_db_script(site->conninfo,
+	    "UPDATE instance_settings SET max_upload_size_bytes = 7340032");
 	site->luna = relay_site_peer(site, "luna.test");
 	test_db_script(site->conninfo,
 	    "INSERT INTO users (username, display_name, password_hash) "
@@ -77,7 +79,6 @@ const char *relay_site_apply(struct relay_site *site, struct conn *conn,
 	    "{\"version\":1,\"sourceInstance\":\"%s\",\"events\":[%s]}",
 	    peer->origin, events);
 	AUTO(tx_end) struct tx *tx = tx_new(conn, site->arena);
-	const struct settings settings = { .max_upload_size_bytes = 7 };
 	struct relay_batch *batch;
 	struct err err = { 0 };
 	struct buf answer;
@@ -90,7 +91,7 @@ const char *relay_site_apply(struct relay_site *site, struct conn *conn,
 	else
 		must(relay_apply(tx, batch, &err) && tx_commit(tx, &err), &err);
 	buf_init(&answer, site->arena, ANSWER_MAX);
-	relay_answer(batch, &settings, &answer);
+	relay_answer(batch, &answer);
 	return answer.data;
 }
 

@@ -21,10 +21,10 @@ static void end(void)
 TestSuite(relay, .init = begin, .fini = end, .timeout = 60);
 
 #define ACCEPTED(ids) \
-	"{\"accepted\":[" ids "],\"rejected\":[],\"maxUploadSize\":7}"
+	"{\"accepted\":[" ids "],\"rejected\":[],\"maxUploadSize\":7340032}"
 #define REJECTED(id, why) \
 	"{\"accepted\":[],\"rejected\":[{\"messageId\":\"" id \
-	"\",\"reason\":\"" why "\"}],\"maxUploadSize\":7}"
+	"\",\"reason\":\"" why "\"}],\"maxUploadSize\":7340032}"
 
 static const char *create(const char *id)
 {
@@ -110,7 +110,7 @@ Test(relay, a_repeated_create_is_a_duplicate_and_changes_nothing)
 	expect_answer(arena_printf(site.arena, "%s,%s", create("m2"),
 			  relay_site_create(&site, "m2", "again")),
 	    "{\"accepted\":[\"m2\"],\"rejected\":[{\"messageId\":\"m2\","
-	    "\"reason\":\"duplicate\"}],\"maxUploadSize\":7}");
+	    "\"reason\":\"duplicate\"}],\"maxUploadSize\":7340032}");
 	cr_expect_str_eq(content_of("m2"), "hello");
 	cr_expect_eq(count("dm_messages"), 2);
 	cr_expect_eq(
@@ -191,10 +191,10 @@ Test(relay, events_are_refused_with_the_recorded_reasons)
 		{ gone("m1"), REJECTED("m1", "unknown_message") },
 		{ "null",
 		    "{\"accepted\":[],\"rejected\":[{\"reason\":"
-		    "\"unknown_event_type\"}],\"maxUploadSize\":7}" },
+		    "\"unknown_event_type\"}],\"maxUploadSize\":7340032}" },
 		{ "\"a string\"",
 		    "{\"accepted\":[],\"rejected\":[{\"reason\":"
-		    "\"unknown_event_type\"}],\"maxUploadSize\":7}" },
+		    "\"unknown_event_type\"}],\"maxUploadSize\":7340032}" },
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++)
@@ -216,7 +216,8 @@ Test(relay, limits_of_length_refuse_for_good_instead_of_failing)
 	cr_expect_str_eq(
 	    relay_site_send(&site, relay_site_create(&site, id, content)),
 	    arena_printf(site.arena,
-		"{\"accepted\":[\"%s\"],\"rejected\":[],\"maxUploadSize\":7}",
+		"{\"accepted\":[\"%s\"],\"rejected\":[],\"maxUploadSize\":"
+		"7340032}",
 		id));
 	memset(id, 'i', sizeof(id));
 	id[257] = '\0';
@@ -290,11 +291,11 @@ Test(relay, ids_come_back_as_they_came)
 	expect_answer(number, ACCEPTED("12"));
 	expect_answer(number,
 	    "{\"accepted\":[],\"rejected\":[{\"messageId\":12,"
-	    "\"reason\":\"duplicate\"}],\"maxUploadSize\":7}");
+	    "\"reason\":\"duplicate\"}],\"maxUploadSize\":7340032}");
 	expect_answer(with(null, "hello", "other"), ACCEPTED("null"));
 	expect_answer(with(create("m1"), "\"m1\"", "{}"),
 	    "{\"accepted\":[],\"rejected\":[{\"reason\":"
-	    "\"missing_message_payload\"}],\"maxUploadSize\":7}");
+	    "\"missing_message_payload\"}],\"maxUploadSize\":7340032}");
 	expect_answer(create("caf\xc3\xa9 \\u2028/"),
 	    ACCEPTED("\"caf\xc3\xa9 \xe2\x80\xa8/\""));
 }
