@@ -297,6 +297,7 @@ static void claim_done(void *item)
 {
 	struct claim *claim = item;
 	struct deliverer *all = claim->all;
+	struct arena *arena = claim->arena;
 	bool again = all->claim_again;
 
 	all->pending--;
@@ -316,7 +317,7 @@ static void claim_done(void *item)
 		else
 			release(d);
 	}
-	arena_free(&claim->arena);
+	arena_free(&arena);
 	if (again)
 		look(all);
 }
@@ -412,6 +413,7 @@ static void renew_done(void *item)
 {
 	struct renewal *renewal = item;
 	struct deliverer *all = renewal->all;
+	struct arena *arena = renewal->arena;
 	struct delivery *d;
 	struct delivery *next;
 
@@ -424,7 +426,7 @@ static void renew_done(void *item)
 	for (size_t i = 0; i < renewal->count && !renewal->failed; i++)
 		if (renewal->numbers[i] == d->number)
 			renewed(d, renewal);
-	arena_free(&renewal->arena);
+	arena_free(&arena);
 	if (all->renew_again)
 		deliver_recheck(all);
 }
@@ -455,13 +457,15 @@ static struct renewal *renewal_new(struct deliverer *all)
 static void renew_all(struct deliverer *all)
 {
 	struct renewal *renewal;
+	struct arena *arena;
 
 	all->renew_again = all->renewing;
 	if (all->renewing || all->held == 0)
 		return;
 	renewal = renewal_new(all);
+	arena = renewal->arena;
 	if (!work_submit(all->def.pool, renew_run, renew_done, renewal)) {
-		arena_free(&renewal->arena);
+		arena_free(&arena);
 		return;
 	}
 	all->renewing = true;
