@@ -308,7 +308,6 @@ static bool range_apply(struct tx *tx, struct relay_batch *batch, size_t from,
 		.events = batch->events + from,
 		.count = count,
 	};
-
 	bool durable;
 
 	events_reopen(range.events, range.count);
