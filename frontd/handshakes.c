@@ -41,7 +41,10 @@ static const char *text_member(const struct json *body, const char *name)
 
 static bool required(const char *text, const char *name, struct err *err)
 {
-	return text || err_set(err, ERR_INVALID, "%s is required", name);
+	if (text)
+		return true;
+	err_set(err, ERR_INVALID, "%s is required", name);
+	return false;
 }
 
 static bool origin_read(struct request *req, const char *text, const char *name,
