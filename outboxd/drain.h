@@ -52,6 +52,8 @@ struct drain {
 	struct blocks *blocks;
 	struct arena *windows[2]; /* what was read, and what is read next */
 	struct rows window;
+	int64_t *owed; /* settled, and acknowledged with the next reading */
+	size_t owed_count;
 	size_t window_at; /* entries before it are in no later batch */
 	struct batch batch;
 	int64_t cursor;

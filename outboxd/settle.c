@@ -359,8 +359,13 @@ bool settle(struct tx *tx, struct drain *drain, struct settled *settled,
 {
 	struct arena *arena = drain->batch.arena;
 
-	settled->ids =
-	    arena_array(arena, entries_in(&drain->batch), sizeof(int64_t));
+	settled->ids = arena_array(arena,
+	    drain->owed_count + entries_in(&drain->batch), sizeof(int64_t));
+	if (drain->owed_count > 0)
+		memcpy(settled->ids, drain->owed,
+		    drain->owed_count * sizeof(drain->owed[0]));
+	settled->count = drain->owed_count;
+	drain->owed_count = 0;
 	answer_read(&drain->answer, &drain->batch);
 	settled->over = drain->answer.kind != ANSWER_SETTLED &&
 	    drain->answer.kind != ANSWER_BLAMED;

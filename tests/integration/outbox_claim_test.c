@@ -309,6 +309,37 @@ Test(outbox_claim, what_was_read_ahead_is_sent_once)
 	drain_free(&drain);
 }
 
+Test(outbox_claim, giving_back_acknowledges_what_was_taken)
+{
+	/* clang-format off */
+	static const struct { bool taken; int64_t left; } cases[] = {
+		{ true, 350 }, { false, 400 },
+	};
+	/* clang-format on */
+
+	test_db_needed();
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct drain *drain;
+		int64_t peer = site_peer(
+		    &site, arena_printf(arena, "http://p%zu.localhost:1", i));
+
+		site_enqueue_many(&site, peer, "m", 500);
+		drain = drain_of(a, WORKER_A);
+		for (int batch = 0; batch < 3; batch++) {
+			step(a, drain);
+			cr_assert_eq(drain->batch.live, 50);
+			take_all(drain);
+		}
+		if (!cases[i].taken)
+			drain->answer.status = 500;
+		drain->leaving = true;
+		step(a, drain);
+		cr_expect_eq(waiting(), cases[i].left, "case %zu", i);
+		drain_free(&drain);
+		test_db_script(site.db, "DELETE FROM federation_outbox");
+	}
+}
+
 Test(outbox_claim, a_long_blocked_conversation_is_passed_over_once)
 {
 	struct drain *drain;
