@@ -223,7 +223,7 @@ static void step_done(void *item)
 		step(d);
 	} else if (!d->drain->sending) {
 		finish(d);
-	} else if (d->lost || d->all->draining) {
+	} else if (d->lost || d->leave || d->all->draining) {
 		release(d);
 	} else {
 		post(d);

@@ -382,6 +382,9 @@ static bool go_on(struct tx *tx, struct drain *drain,
 	bool goes_on = drain->again;
 
 	drain->again = false;
+	/* What was read before we were told is not what is there. */
+	if (drain->fresh_secret)
+		drain->cursor = 0;
 	if (!look(tx, drain, *settled, goes_on, err) ||
 	    !read_secret(tx, drain, err))
 		return false;

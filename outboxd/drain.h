@@ -68,7 +68,7 @@ struct drain {
 	bool has_answer;
 	struct answer answer;
 	bool leaving;	   /* book, then give the lease back */
-	bool fresh_secret; /* it may have changed: read it again */
+	bool fresh_secret; /* told of a change: read it and entries again */
 	bool uncounted;	   /* a failure is ours, not the peer's */
 
 	/* Left by a step. */

@@ -7,9 +7,11 @@ WITH gone AS (
      WHERE peer_id = $1 AND id = ANY ($3::bigint[])
     RETURNING *)
 INSERT INTO dead_letters (queue, peer_id, peer, entry_id, context_type, context_id,
-        event_type, entity_id, payload, created_at, why, peer_answer, refusals)
+        event_type, entity_id, payload, encryption_version, created_at, why, peer_answer,
+        refusals)
 SELECT 'outbox', g.peer_id, $2, g.id, g.context_type, g.context_id,
-       g.event_type, g.entity_id, g.payload, g.created_at, r.why, r.answer, g.refusals
+       g.event_type, g.entity_id, g.payload, g.encryption_version, g.created_at, r.why,
+       r.answer, g.refusals
   FROM gone g
   JOIN unnest($3::bigint[], $4::text[], $5::text[]) AS r (id, why, answer) ON r.id = g.id
  ORDER BY g.id;

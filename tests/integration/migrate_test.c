@@ -246,17 +246,30 @@ Test(migrate, two_at_once_do_each_step_once)
 /* What a daemon says of a database that does not fit. */
 Test(migrate, daemons_name_what_they_need_and_what_is_there)
 {
+	const int needed = schema_needed;
 	const struct {
 		const char *script;
 		const char *says;
 	} cases[] = {
-		{ NULL, "no schema of Postrider, this program needs 7" },
+		{ NULL,
+		    arena_printf(arena,
+			"no schema of Postrider, this program needs %d",
+			needed) },
 		{ "CREATE TABLE schema_migrations (number int)",
 		    "no schema of Postrider" },
-		{ "INSERT INTO schema_migrations VALUES (1), (6)",
-		    "has schema 6, this program needs 7: run postrider-ctl" },
-		{ "INSERT INTO schema_migrations VALUES (8)",
-		    "has schema 8, this program needs 7: install the newer" },
+		{ arena_printf(arena,
+		      "INSERT INTO schema_migrations VALUES (1), (%d)",
+		      needed - 1),
+		    arena_printf(arena,
+			"has schema %d, this program needs %d: run "
+			"postrider-ctl",
+			needed - 1, needed) },
+		{ arena_printf(arena,
+		      "INSERT INTO schema_migrations VALUES (%d)", needed + 1),
+		    arena_printf(arena,
+			"has schema %d, this program needs %d: install the "
+			"newer",
+			needed + 1, needed) },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
