@@ -11,7 +11,7 @@
 #include "outboxd/asks.h"
 #include "outboxd/outboxd.h"
 
-enum { ASKS_HEADERS = 5 };
+enum { ASKS_HEADERS = 6 };
 
 enum asks_step { ASKS_FIRST, ASKS_RELAY, ASKS_DONE };
 
