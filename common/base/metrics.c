@@ -123,6 +123,18 @@ void metrics_schema_set(const char *schema)
 
 /* ---- text ---- */
 
+/* label="value", or both labels. */
+static void put_label(
+    struct buf *out, const struct metric *metric, size_t place)
+{
+	const char *value = metric->values[place];
+	int len = (int)strcspn(value, metric->second ? "/" : "");
+
+	buf_printf(out, "%s=\"%.*s\"", metric->label, len, value);
+	if (metric->second)
+		buf_printf(out, ",%s=\"%s\"", metric->second, value + len + 1);
+}
+
 /* name_suffix{label="value",le="bound"} and a space. */
 static void put_name(struct buf *out, const struct metric *metric,
     const char *suffix, size_t place, const char *bound)
@@ -131,8 +143,7 @@ static void put_name(struct buf *out, const struct metric *metric,
 	if (metric->label || bound)
 		buf_char(out, '{');
 	if (metric->label)
-		buf_printf(
-		    out, "%s=\"%s\"", metric->label, metric->values[place]);
+		put_label(out, metric, place);
 	if (bound)
 		buf_printf(out, "%sle=\"%s\"", metric->label ? "," : "", bound);
 	if (metric->label || bound)

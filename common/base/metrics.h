@@ -18,6 +18,7 @@ struct metric {
 	const char *help;
 	enum metric_type type;
 	const char *label;	   /* one label name or NULL */
+	const char *second;	   /* another; values are "first/second" then */
 	const char *const *values; /* its closed list, NULL-ended */
 	struct metric_cell *cells; /* made by metrics_register */
 	struct metric *next;

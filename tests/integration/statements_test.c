@@ -25,6 +25,7 @@ static const struct folder folders[] = {
 	{ "common/pg/*.sql",         { "postrider_frontd", "postrider_outboxd" } },
 	{ "common/queue/*.sql",      { "postrider_outboxd", "postrider_frontd" } },
 	{ "frontd/*.sql",            { "postrider_frontd", NULL } },
+	{ "janitord/*.sql",          { "postrider_janitord", NULL } },
 	{ "outboxd/*.sql",           { "postrider_outboxd", NULL } },
 };
 /* clang-format on */

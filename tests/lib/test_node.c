@@ -174,11 +174,13 @@ static void settings_export(const char *const *settings)
 		setting_export(*settings);
 }
 
+/* "postrider-frontd" uses the role "postrider_frontd". */
 static const char *role_of(const struct test_daemon *daemon)
 {
-	return strcmp(daemon->program, "postrider-frontd") == 0
-	    ? "postrider_frontd"
-	    : "postrider_outboxd";
+	char *role = arena_text(daemon->node->arena, daemon->program);
+
+	*strchr(role, '-') = '_';
+	return role;
 }
 
 static void socket_hand_over(int fd)
@@ -281,15 +283,26 @@ struct test_daemon *test_frontd(
 	return daemon;
 }
 
-struct test_daemon *test_outboxd(
-    struct test_node *node, const char *const *settings)
+static struct test_daemon *daemon_run(
+    struct test_node *node, const char *program, const char *const *settings)
 {
-	struct test_daemon *daemon =
-	    daemon_add(node, "postrider-outboxd", settings);
+	struct test_daemon *daemon = daemon_add(node, program, settings);
 
 	launch(daemon);
 	ready_await(daemon);
 	return daemon;
+}
+
+struct test_daemon *test_outboxd(
+    struct test_node *node, const char *const *settings)
+{
+	return daemon_run(node, "postrider-outboxd", settings);
+}
+
+struct test_daemon *test_janitord(
+    struct test_node *node, const char *const *settings)
+{
+	return daemon_run(node, "postrider-janitord", settings);
 }
 
 void test_daemon_again(struct test_daemon *daemon)

@@ -59,6 +59,8 @@ struct test_daemon *test_frontd(
     struct test_node *node, const char *const *settings);
 struct test_daemon *test_outboxd(
     struct test_node *node, const char *const *settings);
+struct test_daemon *test_janitord(
+    struct test_node *node, const char *const *settings);
 struct test_daemon *test_frontd_start_only(
     struct test_node *node, const char *const *settings);
 

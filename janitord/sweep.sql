@@ -1,0 +1,166 @@
+-- Taking away what is over, some rows at a time. The age is asked again of the
+-- row that is deleted: it may have changed since it was found.
+
+-- name: sweep_nonces :none
+-- $1 how many, $2 how old
+DELETE FROM nonces
+ WHERE seen_at < now() - $2 AND ctid = ANY (ARRAY(
+        SELECT n.ctid FROM nonces n WHERE n.seen_at < now() - $2
+         ORDER BY n.seen_at LIMIT $1));
+
+-- name: sweep_requests :none
+DELETE FROM s2s_requests
+ WHERE created_at < now() - $2 AND ctid = ANY (ARRAY(
+        SELECT r.ctid FROM s2s_requests r WHERE r.created_at < now() - $2
+         ORDER BY r.created_at LIMIT $1));
+
+-- name: sweep_sessions :none
+DELETE FROM sessions
+ WHERE expires_at < now() - $2 AND ctid = ANY (ARRAY(
+        SELECT s.ctid FROM sessions s WHERE s.expires_at < now() - $2
+         ORDER BY s.expires_at LIMIT $1));
+
+-- name: sweep_tombstones :none
+-- $2 beyond the time to live of what may still be sent to us
+DELETE FROM message_tombstones
+ WHERE ctid = ANY (ARRAY(
+        SELECT t.ctid FROM message_tombstones t
+         WHERE t.deleted_at < now() - $2 - (
+                SELECT make_interval(days => federation_relay_ttl_days) FROM instance_settings)
+         ORDER BY t.deleted_at LIMIT $1))
+   AND deleted_at < now() - $2;
+
+-- name: sweep_dead_letters :none
+DELETE FROM dead_letters
+ WHERE died_at < now() - $2 AND ctid = ANY (ARRAY(
+        SELECT d.ctid FROM dead_letters d WHERE d.died_at < now() - $2
+         ORDER BY d.died_at LIMIT $1));
+
+-- name: sweep_rates :none
+DELETE FROM peer_rates
+ WHERE minute < now() - $2 AND ctid = ANY (ARRAY(
+        SELECT r.ctid FROM peer_rates r WHERE r.minute < now() - $2 LIMIT $1));
+
+-- name: sweep_conversation_events :one
+-- $1 after which conversation, $2 how many, $3 how old
+-- Walks conversations by their first event: there is no index on the time. The
+-- row says what is kept, in the same transaction; a conversation that is busy
+-- now is left for the next round.
+WITH looked AS MATERIALIZED (
+    SELECT c.id FROM dm_channels c WHERE c.id > $1 ORDER BY c.id LIMIT 200),
+stale AS MATERIALIZED (
+    SELECT c.id FROM dm_channels c
+     WHERE c.id IN (SELECT id FROM looked)
+       AND (SELECT e.at FROM conversation_events e WHERE e.conversation_id = c.id
+             ORDER BY e.conversation_id, e.seq LIMIT 1) < now() - $3
+     ORDER BY c.id FOR NO KEY UPDATE SKIP LOCKED),
+old AS MATERIALIZED (
+    SELECT e.conversation_id, e.seq
+      FROM stale s CROSS JOIN LATERAL (
+            SELECT f.conversation_id, f.seq, f.at FROM conversation_events f
+             WHERE f.conversation_id = s.id
+             ORDER BY f.conversation_id, f.seq LIMIT $2) AS e
+     WHERE e.at < now() - $3
+     ORDER BY 1, 2 LIMIT $2),
+gone AS (
+    DELETE FROM conversation_events e USING old
+     WHERE e.conversation_id = old.conversation_id AND e.seq = old.seq
+    RETURNING e.conversation_id, e.seq),
+kept AS (
+    UPDATE dm_channels c SET events_kept_from = greatest(c.events_kept_from, g.last + 1)
+      FROM (SELECT conversation_id, max(seq) AS last FROM gone GROUP BY 1) AS g
+     WHERE c.id = g.conversation_id)
+SELECT (SELECT count(*) FROM gone) AS gone,
+       CASE WHEN (SELECT count(*) FROM old) = $2
+           THEN (SELECT max(conversation_id) FROM old) - 1
+           ELSE coalesce((SELECT max(id) FROM looked), 0) END AS cursor,
+       (SELECT count(*) FROM old) = $2 OR (SELECT count(*) FROM looked) = 200 AS more;
+
+-- name: sweep_user_events :one
+-- $1 after which person, $2 how many, $3 how old
+WITH RECURSIVE hop AS (
+    (SELECT u.user_id, 1 AS place FROM user_events u
+      WHERE u.user_id > $1 ORDER BY u.user_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT u.user_id FROM user_events u
+             WHERE u.user_id > hop.user_id ORDER BY u.user_id LIMIT 1), hop.place + 1
+      FROM hop WHERE hop.user_id IS NOT NULL AND hop.place < 200),
+looked AS MATERIALIZED (SELECT user_id AS id FROM hop WHERE user_id IS NOT NULL),
+old AS MATERIALIZED (
+    SELECT e.user_id, e.seq
+      FROM looked l CROSS JOIN LATERAL (
+            SELECT f.user_id, f.seq, f.at FROM user_events f
+             WHERE f.user_id = l.id ORDER BY f.user_id, f.seq LIMIT $2) AS e
+     WHERE e.at < now() - $3
+       AND (SELECT f.at FROM user_events f WHERE f.user_id = l.id
+             ORDER BY f.user_id, f.seq LIMIT 1) < now() - $3
+     ORDER BY 1, 2 LIMIT $2),
+gone AS (
+    DELETE FROM user_events e USING old
+     WHERE e.user_id = old.user_id AND e.seq = old.seq
+    RETURNING e.seq)
+SELECT (SELECT count(*) FROM gone) AS gone,
+       CASE WHEN (SELECT count(*) FROM old) = $2
+           THEN (SELECT max(user_id) FROM old) - 1
+           ELSE coalesce((SELECT max(id) FROM looked), 0) END AS cursor,
+       (SELECT count(*) FROM old) = $2 OR (SELECT count(*) FROM looked) = 200 AS more;
+
+-- name: expire_next :opt
+-- $1 after which peer
+-- The next peer whose oldest entry is past its time and that nobody sends to.
+-- Ids are in order of time, so what is behind a living entry lives too, unless
+-- the time to live was shortened in between; then it waits for that entry.
+WITH RECURSIVE hop AS (
+    (SELECT o.peer_id FROM federation_outbox o
+      WHERE o.peer_id > $1 ORDER BY o.peer_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT o.peer_id FROM federation_outbox o
+             WHERE o.peer_id > hop.peer_id ORDER BY o.peer_id LIMIT 1)
+      FROM hop WHERE hop.peer_id IS NOT NULL)
+SELECT hop.peer_id AS peer, coalesce(p.origin, hop.peer_id::text) AS origin
+  FROM hop
+ CROSS JOIN LATERAL (
+    SELECT o.expires_at FROM federation_outbox o
+     WHERE o.peer_id = hop.peer_id ORDER BY o.peer_id, o.id LIMIT 1) AS first
+  LEFT JOIN federation_peers p ON p.id = hop.peer_id
+ WHERE hop.peer_id IS NOT NULL AND first.expires_at <= now()
+   AND coalesce(p.lease_until, '-infinity') <= now()
+ LIMIT 1;
+
+-- name: expire_batch :one
+-- $1 peer, $2 how many
+-- While we hold the peer's row, which is free of a lease, nobody can claim it;
+-- if it is being claimed, nothing happens here. A create that was never
+-- presented takes with it what was to follow: the peer could not know the
+-- thing. After one that was, edits and deletes still go.
+WITH held AS MATERIALIZED (
+    SELECT p.id, p.presented_through FROM federation_peers p
+     WHERE p.id = $1 AND p.lease_until <= now()
+       FOR NO KEY UPDATE SKIP LOCKED),
+may AS MATERIALIZED (
+    SELECT coalesce((SELECT presented_through FROM held), 0) AS mark
+     WHERE EXISTS (SELECT FROM held)
+        OR NOT EXISTS (SELECT FROM federation_peers p WHERE p.id = $1)),
+old AS MATERIALIZED (
+    SELECT o.id, o.context_type, o.event_type, o.entity_id
+      FROM may CROSS JOIN LATERAL (
+            SELECT * FROM federation_outbox e
+             WHERE e.peer_id = $1 ORDER BY e.peer_id, e.id LIMIT $2) AS o
+     WHERE o.expires_at <= now()),
+unknown AS MATERIALIZED (
+    SELECT old.context_type, old.entity_id, min(old.id) AS id
+      FROM old, may
+     WHERE old.event_type = 'create' AND old.id > may.mark
+     GROUP BY 1, 2),
+expired AS (
+    DELETE FROM federation_outbox o USING old
+     WHERE o.peer_id = $1 AND o.id = old.id
+    RETURNING o.id),
+with_them AS (
+    DELETE FROM federation_outbox o USING unknown u
+     WHERE o.peer_id = $1 AND o.entity_id = u.entity_id
+       AND o.context_type = u.context_type AND o.id > u.id
+       AND NOT EXISTS (SELECT FROM old WHERE old.id = o.id)
+    RETURNING o.id)
+SELECT (SELECT count(*) FROM expired) AS expired,
+       (SELECT count(*) FROM with_them) AS with_them;
