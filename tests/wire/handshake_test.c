@@ -37,7 +37,7 @@ static void script(void *arg, struct arena *arena UNUSED,
 static void scene_begin(
     struct scene *scene, const char *name, const char *stand_for)
 {
-	recording_load(arena_new(), name);
+	recording_check();
 	*scene = (struct scene){ .stand_for = stand_for };
 	replay_begin(&scene->replay, "nova.test", "open");
 	test_outboxd(scene->replay.node,

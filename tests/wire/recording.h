@@ -33,8 +33,10 @@ struct recording {
 	size_t count;
 };
 
-/* Skips the test when there are no recordings, fails it when the case is not
- * among them. name: "120-relay-auth-errors". */
+/* Skips the test, saying so, where the recordings are absent. */
+void recording_check(void);
+
+/* name: "120-relay-auth-errors"; the test fails when there is none. */
 struct recording recording_load(struct arena *arena, const char *name);
 
 /* A request header, whatever its case; NULL: absent. */

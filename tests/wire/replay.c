@@ -327,7 +327,7 @@ void replay_exchange(
 	};
 	struct test_reply reply;
 
-	if ((deviation && !deviation->status) || !exchange->status)
+	if ((deviation && !deviation->status) || exchange->fault)
 		return;
 	reply = test_http(replay->arena, replay->port, &request);
 	check(replay, exchange, place, &reply);

@@ -42,7 +42,7 @@ void replay_end(struct replay *replay);
 /* Makes the node take peer (https://<host>) with this secret. */
 void replay_peer(struct replay *replay, const char *host, const char *secret);
 
-/* Sends one exchange and compares. */
+/* Sends one exchange and compares; not those that the recorder answered. */
 void replay_exchange(
     struct replay *replay, const struct recording *recording, size_t place);
 /* All of a case that go to the node's host. */
