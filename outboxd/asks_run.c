@@ -148,6 +148,7 @@ bool asks_run_request(struct asks_run *run, const struct node *node)
 		.headers = run->headers,
 		.timeout_ms = left_ms,
 		.answer_max = ASKS_ANSWER_MAX,
+		.once = !is_kind(run, "relay"),
 	};
 	if (is_kind(run, "info")) {
 		run->request.method = "GET";
@@ -156,9 +157,6 @@ bool asks_run_request(struct asks_run *run, const struct node *node)
 		return true;
 	}
 	header_add(run, "Content-Type", "application/json");
-	/* A kept connection that dies makes the client send twice. */
-	if (!is_kind(run, "relay"))
-		header_add(run, "Connection", "close");
 	if (run->step == ASKS_RELAY || is_kind(run, "relay"))
 		fill_relay(run, node);
 	else

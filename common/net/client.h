@@ -39,6 +39,7 @@ struct client_request {
 	struct bytes body;  /* must live until done */
 	int64_t timeout_ms; /* total */
 	size_t answer_max;  /* bytes; more fails with CLIENT_TOO_LARGE */
+	bool once; /* on a connection of its own, and never sent again */
 };
 
 enum client_outcome {

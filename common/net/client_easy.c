@@ -220,6 +220,8 @@ static void set_transfer(
 	EASY_SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->timeout_ms);
 	EASY_SET(
 	    easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->answer_max);
+	EASY_SET(easy, CURLOPT_FRESH_CONNECT, (long)request->once);
+	EASY_SET(easy, CURLOPT_FORBID_REUSE, (long)request->once);
 }
 
 static void set_policy(const struct client_policy *policy, CURL *easy)
