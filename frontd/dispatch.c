@@ -33,7 +33,7 @@ static struct call *call_new(
 		.node = dispatch->node,
 		.conf = dispatch->conf,
 		.head = http_head(ex),
-		.body = http_body(ex),
+		.body = gate_text(ex),
 		.client = http_client(ex),
 	};
 	dispatch->in_flight++;

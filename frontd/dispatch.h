@@ -90,6 +90,8 @@ int64_t gate_head(
 MUST_CHECK bool gate_body(struct dispatch *dispatch, struct http_exchange *ex,
     struct http_reply *reply);
 /* Headers that every answer carries. */
+/* What a handler reads as the body: text/plain is but a JSON string. */
+struct bytes gate_text(const struct http_exchange *ex);
 void gate_headers(struct http_exchange *ex, struct http_reply *reply);
 
 /* ---- observe.c: metrics and the line in the log ---- */

@@ -178,12 +178,21 @@ static bool takes_body(const char *method)
 	return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
 }
 
-static bool is_json(const char *type)
+static bool is_media(const char *type, const char *media)
 {
 	size_t len = strcspn(type, "; \t");
 
-	return len == strlen("application/json") &&
-	    strncasecmp(type, "application/json", len) == 0;
+	return len == strlen(media) && strncasecmp(type, media, len) == 0;
+}
+
+/* Text is a string, as the reference reads it, whatever it says. */
+struct bytes gate_text(const struct http_exchange *ex)
+{
+	const char *type = http_head_get(http_head(ex), "content-type");
+
+	return type && is_media(type, "text/plain")
+	    ? (struct bytes){ "\"\"", 2 }
+	    : http_body(ex);
 }
 
 static bool media_fits(
@@ -195,7 +204,9 @@ static bool media_fits(
 	if (!takes_body(head->method) || (!type && !head->has_body) ||
 	    (!type && head->content_length == 0))
 		return true;
-	if (!type || !is_json(type)) {
+	if (!type ||
+	    (!is_media(type, "application/json") &&
+		!is_media(type, "text/plain"))) {
 		reply_layer(arena, reply, 415, "FST_ERR_CTP_INVALID_MEDIA_TYPE",
 		    arena_printf(arena, "Unsupported Media Type: %s",
 			type ? type : "undefined"));
