@@ -22,6 +22,131 @@ ALTER TABLE workers SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_t
 
 -- ---- looking ----
 
+-- A million rows that no vacuum has seen are read one by one: a count of many
+-- takes a second then. A thousand pages of the outbox are looked at instead;
+-- while it has no more than that, they are all of it.
+CREATE FUNCTION ops.sample_percent() RETURNS real
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT least(100, 100 * 1000.0 / greatest(1, pg_relation_size('public.federation_outbox')
+               / current_setting('block_size')::bigint))::real
+$$;
+
+CREATE VIEW ops.outbox_sample AS
+SELECT peer_id, (count(*) * 100 / ops.sample_percent())::bigint AS entries
+  FROM public.federation_outbox TABLESAMPLE SYSTEM (ops.sample_percent())
+ GROUP BY peer_id;
+
+-- Exact up to ten thousand, beyond that what statistics know.
+CREATE OR REPLACE FUNCTION ops.outbox_count() RETURNS bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    bound constant bigint := 10000;
+    counted constant bigint := (SELECT count(*) FROM (
+        SELECT FROM federation_outbox ORDER BY peer_id, id LIMIT bound + 1) AS upto);
+BEGIN
+    IF counted <= bound THEN
+        RETURN counted;
+    END IF;
+    RETURN greatest(counted, pg_stat_get_live_tuples('public.federation_outbox'::regclass));
+END $$;
+
+-- ORDER BY: without statistics the planner would read every entry.
+CREATE OR REPLACE VIEW ops.queue AS
+SELECT * FROM (
+    SELECT 'outbox' AS queue,
+           ops.outbox_count() - aside.entries AS waiting,
+           (SELECT count(*) FROM public.federation_peers WHERE lease_until > now()) AS leased,
+           aside.entries AS set_aside,
+           (SELECT count(*) FROM public.dead_letters WHERE queue = 'outbox') AS dead,
+           now() - (SELECT min(oldest_at) FROM ops.outbox_by_peer) AS oldest,
+           (SELECT count(*) FROM public.federation_peers WHERE paused_until > now()) AS paused
+      FROM (SELECT count(*) AS entries FROM (SELECT FROM public.federation_outbox
+             WHERE retry_at IS NOT NULL ORDER BY peer_id, id LIMIT 10000) AS upto) AS aside
+    UNION ALL
+    SELECT 'fediverse',
+           count(*) FILTER (WHERE status = 'pending' AND coalesce(next_retry_at, now()) <= now()),
+           0,
+           count(*) FILTER (WHERE status = 'pending' AND next_retry_at > now()),
+           count(*) FILTER (WHERE status IN ('failed', 'dead')),
+           now() - min(created_at) FILTER (WHERE status = 'pending'),
+           0
+      FROM public.fediverse_outbound_queue
+    UNION ALL
+    SELECT 'files',
+           count(*) FILTER (WHERE status = 'pending' AND lease_until <= now() AND next_retry_at <= now()),
+           count(*) FILTER (WHERE status = 'pending' AND lease_until > now()),
+           count(*) FILTER (WHERE status = 'pending' AND lease_until <= now() AND next_retry_at > now()),
+           count(*) FILTER (WHERE status IN ('failed', 'rejected')),
+           now() - min(created_at) FILTER (WHERE status = 'pending'),
+           0
+      FROM public.federation_file_queue
+    UNION ALL
+    SELECT 'requests',
+           count(*) FILTER (WHERE claimed_at IS NULL AND deadline > now()),
+           count(*) FILTER (WHERE claimed_at IS NOT NULL AND deadline > now()),
+           0,
+           count(*) FILTER (WHERE deadline <= now()),
+           now() - min(created_at) FILTER (WHERE deadline > now()),
+           0
+      FROM public.s2s_requests
+     WHERE answered_at IS NULL) AS queues
+ ORDER BY oldest DESC NULLS LAST, queue;
+COMMENT ON VIEW ops.queue IS
+    'What waits; above 10000 about so many, set aside at most 10000. Of the outbox, leased and paused count peers; dead are in ops.dead_letters.';
+
+CREATE OR REPLACE VIEW ops.peers AS
+SELECT peer, state, since, waiting, leased_by, oldest, next_attempt, attempts, last_ok_out,
+       last_ok_in, last_code, last_error, paused_until, paused_by, reason, meaning
+  FROM (
+    SELECT p.origin AS peer,
+           state.word AS state,
+           now() - CASE
+               WHEN state.word IN ('pending', 'awaiting approval') THEN coalesce(p.initiated_at, p.created_at)
+               WHEN state.word IN ('refuses our signature', 'unreachable', 'failing')
+                   THEN coalesce(p.last_accepted_at, p.created_at)
+               ELSE p.created_at END AS since,
+           CASE WHEN upto.entries < 20 THEN upto.entries
+               ELSE greatest(upto.entries, sample.entries) END AS waiting,
+           CASE WHEN p.lease_until > now() THEN p.lease_worker END AS leased_by,
+           now() - oldest.oldest_at AS oldest,
+           CASE WHEN p.next_attempt_at > now() THEN p.next_attempt_at - now() END AS next_attempt,
+           p.transport_failures + p.auth_failures AS attempts,
+           now() - p.last_accepted_at AS last_ok_out,
+           now() - p.last_inbound_at AS last_ok_in,
+           p.last_code,
+           p.last_error,
+           CASE WHEN p.paused_until > now() THEN p.paused_until END AS paused_until,
+           CASE WHEN p.paused_until > now() THEN p.paused_by END AS paused_by,
+           CASE WHEN p.paused_until > now() THEN p.paused_reason END AS reason,
+           CASE state.word
+               WHEN 'revoked' THEN 'we trust it no longer; it gets 403'
+               WHEN 'awaiting approval' THEN format('decide: ops.peer_approve(%L) or ops.peer_deny(%L)', p.origin, p.origin)
+               WHEN 'paused' THEN format('we send it nothing for now; to end that: ops.peer_resume(%L)', p.origin)
+               WHEN 'pending' THEN CASE WHEN p.initiated_at IS NULL
+                   THEN 'it asked; the handshake has not finished'
+                   ELSE 'we asked; the handshake has not finished' END
+               WHEN 'refuses our signature' THEN format('refuses our signature since %s: the secrets differ',
+                   to_char(coalesce(p.last_accepted_at, p.created_at), 'YYYY-MM-DD HH24:MI'))
+               WHEN 'unreachable' THEN 'does not answer; entries are kept'
+               WHEN 'failing' THEN 'did not answer the last time'
+               ELSE 'well' END AS meaning,
+           array_position(ARRAY['refuses our signature', 'unreachable', 'failing', 'no peer',
+               'awaiting approval', 'pending', 'paused', 'active', 'revoked'], state.word) AS rank
+      FROM public.federation_peers p
+     CROSS JOIN LATERAL (SELECT ops.peer_state(p) AS word) AS state
+     CROSS JOIN LATERAL (
+        SELECT count(*) AS entries FROM (SELECT FROM public.federation_outbox o
+         WHERE o.peer_id = p.id ORDER BY o.peer_id, o.id LIMIT 20) AS first) AS upto
+      LEFT JOIN ops.outbox_by_peer oldest ON oldest.peer_id = p.id
+      LEFT JOIN ops.outbox_sample sample ON sample.peer_id = p.id
+    UNION ALL
+    SELECT h.host, 'no peer', NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+           'people there share conversations with ours, but we are not peered', 4
+      FROM ops.hosts_without_peer h) AS peers
+ ORDER BY rank, oldest DESC NULLS LAST, peer;
+COMMENT ON VIEW ops.peers IS
+    'Every node we talk to or ought to, worst first; of 20 and more about so many wait once the outbox is large.';
+
 DROP VIEW ops.dead_letters;
 CREATE VIEW ops.dead_letters AS
 SELECT id AS entry, queue, peer, event_type AS type, died_at, why, peer_answer, refusals
@@ -454,6 +579,7 @@ END $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ops FROM PUBLIC;
 GRANT SELECT ON ops.dead_letters, ops.workers TO postrider_operator, postrider_monitor;
+GRANT EXECUTE ON FUNCTION ops.sample_percent() TO postrider_operator, postrider_monitor;
 GRANT EXECUTE ON FUNCTION
     ops.peer_pause(text, text, interval, boolean),
     ops.peer_resume(text, text, boolean),
