@@ -1,5 +1,6 @@
 #include "common/net/metrics_page.h"
 
+#include "common/base/log.h"
 #include "common/base/metrics.h"
 
 enum { PAGE_MAX = 4 << 20 };
@@ -45,5 +46,8 @@ struct http_server *metrics_page_serve(
 
 	if (server && !http_server_listen(server, address, err))
 		http_server_free(&server);
+	if (server)
+		log_info("metrics.listening",
+		    F("port", v_int(http_server_port(server))));
 	return server;
 }

@@ -15,10 +15,10 @@ begin() { printf '== %s\n' "$*"; }
 fail() { printf 'lint: %s\n' "$*"; failed=1; }
 have() { command -v "$1" >/dev/null || { echo "skipped: $1 is not installed"; return 1; }; }
 
-folders="common frontd outboxd schema tests"
+folders="common frontd janitord outboxd schema tests"
 sources=$(find $folders -name '*.c' | sort)
 headers=$(find $folders -name '*.h' | sort)
-product=$(find common frontd outboxd schema -name '*.c' | sort)
+product=$(find common frontd janitord outboxd schema -name '*.c' | sort)
 
 begin "include arrows, doors, sizes, plain text"
 awk -f tests/lint/arrows.awk $sources $headers || fail "includes"

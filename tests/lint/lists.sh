@@ -3,7 +3,7 @@
 # setting of a daemon is in the list that the others skip by.
 set -eu
 failed=0
-for file in $(find common frontd outboxd schema tests ! -path 'tests/lint/*' \
+for file in $(find common frontd janitord outboxd schema tests ! -path 'tests/lint/*' \
 	\( -name '*.[ch]' -o -name '*.sql' -o -name README.md \) | sort); do
 	grep -q "$file" Makefile.am || {
 		echo "$file is in no list of Makefile.am"

@@ -13,6 +13,13 @@ static struct metric counter = { .name = "things_total",
 static struct metric gauge = {
 	.name = "level", .help = "Level.", .type = METRIC_GAUGE
 };
+static const char *const pairs[] = { "red/big", "red/small", NULL };
+static struct metric sized = { .name = "sized",
+	.help = "Things by two labels.",
+	.type = METRIC_GAUGE,
+	.label = "colour",
+	.second = "size",
+	.values = pairs };
 static struct metric histogram = {
 	.name = "wait_seconds", .help = "Wait.", .type = METRIC_HISTOGRAM
 };
@@ -93,6 +100,14 @@ Test(metrics, the_process_and_the_build_are_told)
 	cr_expect_not_null(strstr(out.data, "\nprocess_open_fds "));
 	cr_expect_not_null(strstr(out.data, "\nprocess_start_time_seconds "));
 	buf_done(&out);
+}
+
+Test(metrics, a_metric_may_have_a_second_label)
+{
+	metrics_register(&sized);
+	metric_set(&sized, 1, 2);
+	expect_line("postrider_sized{colour=\"red\",size=\"big\"} 0");
+	expect_line("postrider_sized{colour=\"red\",size=\"small\"} 2");
 }
 
 Test(metrics, counting_before_registration_does_nothing)
