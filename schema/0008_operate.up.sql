@@ -354,7 +354,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT named.origin, ops.peer_state(named), ends,
         (SELECT count(*) FROM (SELECT FROM federation_outbox o
-          WHERE o.peer_id = wanted LIMIT 100000) AS upto),
+          WHERE o.peer_id = wanted LIMIT 10000) AS upto),
         CASE WHEN dry_run THEN 'would be paused; nothing was changed'
              WHEN ends = 'infinity' THEN 'paused until ops.peer_resume; what is queued is kept'
              ELSE 'paused and resumes by itself; what is queued is kept' END;
@@ -382,7 +382,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT named.origin, ops.peer_state(named),
         (SELECT count(*) FROM (SELECT FROM federation_outbox o
-          WHERE o.peer_id = wanted LIMIT 100000) AS upto),
+          WHERE o.peer_id = wanted LIMIT 10000) AS upto),
         CASE WHEN was IS NOT TRUE THEN 'was not paused'
              WHEN dry_run THEN 'would be resumed; nothing was changed'
              ELSE 'resumed' END;
@@ -402,10 +402,12 @@ DECLARE
     wanted constant bigint := ops.peer_named(retry_now.peer);
     chosen constant boolean := num_nonnulls(retry_now.type, retry_now.reason_word, retry_now.older_than) > 0;
     owners bigint[];
+    counted bigint;
+    done bigint;
 BEGIN
-    SELECT count(*), array_agg(DISTINCT o.peer_id) INTO entries, owners
+    SELECT count(*), array_agg(DISTINCT o.peer_id) INTO counted, owners
       FROM federation_outbox o
-     WHERE o.retry_at IS NOT NULL AND (wanted IS NULL OR o.peer_id = wanted)
+     WHERE o.retry_at > now() AND (wanted IS NULL OR o.peer_id = wanted)
        AND ops.entry_is(o, retry_now.type, retry_now.reason_word, retry_now.older_than);
     SELECT count(*) INTO peers FROM federation_peers p
      WHERE p.next_attempt_at > now() AND (wanted IS NULL OR p.id = wanted)
@@ -413,18 +415,20 @@ BEGIN
     IF NOT dry_run THEN
         WITH due AS MATERIALIZED (
             SELECT o.peer_id, o.id FROM federation_outbox o
-             WHERE o.retry_at IS NOT NULL AND (wanted IS NULL OR o.peer_id = wanted)
+             WHERE o.retry_at > now() AND (wanted IS NULL OR o.peer_id = wanted)
                AND ops.entry_is(o, retry_now.type, retry_now.reason_word, retry_now.older_than)
-             ORDER BY o.peer_id, o.id FOR UPDATE SKIP LOCKED)
+             ORDER BY o.peer_id, o.id LIMIT 100000 FOR UPDATE SKIP LOCKED)
         UPDATE federation_outbox o SET retry_at = now()
           FROM due WHERE o.peer_id = due.peer_id AND o.id = due.id;
-        GET DIAGNOSTICS entries = ROW_COUNT;
+        GET DIAGNOSTICS done = ROW_COUNT;
         PERFORM ops.peers_due(wanted, CASE WHEN chosen THEN coalesce(owners, '{}') END);
         PERFORM ops.audit_write('retry_now', ops.about(wanted, retry_now.peer, retry_now.type,
-            retry_now.reason_word, retry_now.older_than), retry_now.reason, entries);
+            retry_now.reason_word, retry_now.older_than), retry_now.reason, done);
     END IF;
+    entries := coalesce(done, counted);
     meaning := CASE WHEN dry_run THEN 'would be due at once; nothing was changed'
         WHEN entries + peers = 0 THEN 'nothing was waiting for a later try'
+        WHEN done < counted THEN 'due at once; call it again for the rest'
         ELSE 'due at once' END;
     RETURN NEXT;
 END $$;
