@@ -417,7 +417,7 @@ BEGIN
             SELECT o.peer_id, o.id FROM federation_outbox o
              WHERE o.retry_at > now() AND (wanted IS NULL OR o.peer_id = wanted)
                AND ops.entry_is(o, retry_now.type, retry_now.reason_word, retry_now.older_than)
-             ORDER BY o.peer_id, o.id LIMIT 100000 FOR UPDATE SKIP LOCKED)
+             ORDER BY o.peer_id, o.id LIMIT 10000 FOR UPDATE SKIP LOCKED)
         UPDATE federation_outbox o SET retry_at = now()
           FROM due WHERE o.peer_id = due.peer_id AND o.id = due.id;
         GET DIAGNOSTICS done = ROW_COUNT;
