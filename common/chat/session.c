@@ -9,12 +9,12 @@ struct found_session {
 	struct user user;
 };
 
-#define COLUMN(kind, member)                                                   \
-	{                                                                      \
-		SHAPE_##kind,                                                  \
-		    offsetof(struct found_session, user) +                     \
-		    offsetof(struct user, member),                             \
-		    #member, NULL, false, NULL                                 \
+#define COLUMN(kind, member) \
+	{ \
+		SHAPE_##kind, \
+		    offsetof(struct found_session, user) + \
+		    offsetof(struct user, member), \
+		    #member, NULL, false, NULL \
 	}
 
 static const struct shape session_shape[] = {

@@ -16,10 +16,10 @@ struct client {
 	struct client_policy policy;
 };
 
-#define SET_MULTI(multi, option, value)                                        \
-	do {                                                                   \
+#define SET_MULTI(multi, option, value) \
+	do { \
 		if (curl_multi_setopt((multi), (option), (value)) != CURLM_OK) \
-			abort();                                               \
+			abort(); \
 	} while (0)
 
 /* ---- a call's end ---- */

@@ -52,7 +52,7 @@ struct client_call {
 
 /* An option that curl refuses is our bug, or memory has run out. */
 void client_taken(CURLcode code);
-#define EASY_SET(easy, option, value)                                          \
+#define EASY_SET(easy, option, value) \
 	client_taken(curl_easy_setopt((easy), (option), (value)))
 
 /* What curl hands out when memory is left; ends the process otherwise. */

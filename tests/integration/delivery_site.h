@@ -28,8 +28,7 @@ int64_t site_peer(struct site *site, const char *origin);
 
 /* Entries in one transaction: NULL-ended "create a", "update a @x" (type,
  * thing, conversation). Signalled by the trigger. */
-void site_enqueue(
-    struct site *site, int64_t peer, const char *const *entries);
+void site_enqueue(struct site *site, int64_t peer, const char *const *entries);
 /* count creates named <prefix><n>. */
 void site_enqueue_many(
     struct site *site, int64_t peer, const char *prefix, int count);

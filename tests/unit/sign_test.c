@@ -6,7 +6,7 @@
  * Computed with another implementation:
  * printf '%s' "$ts.$nonce.$body" | openssl dgst -sha256 -hmac "$secret"
  */
-#define SECRET                                                                 \
+#define SECRET \
 	"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define STAMP "1796073163977"
 
