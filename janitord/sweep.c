@@ -69,7 +69,7 @@ struct expiry {
 	int64_t peer;
 	const char *origin;
 	int64_t expired;
-	int64_t with_them;
+	int64_t gone;
 };
 
 static const struct shape next_shape[] = {
@@ -80,7 +80,7 @@ static const struct shape next_shape[] = {
 
 static const struct shape expired_shape[] = {
 	SHAPE(INT, struct expiry, expired, NULL),
-	SHAPE(INT, struct expiry, with_them, NULL),
+	SHAPE(INT, struct expiry, gone, NULL),
 	SHAPE_END(struct expiry),
 };
 
@@ -100,12 +100,11 @@ static bool expire(struct tx *tx, struct batch *batch, struct err *err)
 	if (!sql_one(tx, &SQL_expire_batch, expired_shape, &done, err,
 		v_id(next.peer), v_int(SWEEP_BATCH)))
 		return false;
-	batch->gone = done.expired + done.with_them;
+	batch->gone = done.gone;
 	batch->cursor = next.peer - (done.expired >= SWEEP_BATCH);
 	if (batch->gone > 0)
 		log_warn("outbox.expired", F("peer", v_text(next.origin)),
-		    F("events", v_int(batch->gone)),
-		    F("with_them", v_int(done.with_them)));
+		    F("events", v_int(batch->gone)));
 	return true;
 }
 

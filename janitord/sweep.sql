@@ -132,7 +132,9 @@ SELECT hop.peer_id AS peer, coalesce(p.origin, hop.peer_id::text) AS origin
 -- While we hold the peer's row, which is free of a lease, nobody can claim it;
 -- if it is being claimed, nothing happens here. A create that was never
 -- presented takes with it what was to follow: the peer could not know the
--- thing. After one that was, edits and deletes still go.
+-- thing. After one that was, edits and deletes still go. What follows may be
+-- anywhere behind: the things are one JSON object, looked up in while reading
+-- on, since a join is planned as a product when it is wrong about their number.
 WITH held AS MATERIALIZED (
     SELECT p.id, p.presented_through FROM federation_peers p
      WHERE p.id = $1 AND p.lease_until <= now()
@@ -148,19 +150,21 @@ old AS MATERIALIZED (
              WHERE e.peer_id = $1 ORDER BY e.peer_id, e.id LIMIT $2) AS o
      WHERE o.expires_at <= now()),
 unknown AS MATERIALIZED (
-    SELECT old.context_type, old.entity_id, min(old.id) AS id
-      FROM old, may
-     WHERE old.event_type = 'create' AND old.id > may.mark
-     GROUP BY 1, 2),
-expired AS (
-    DELETE FROM federation_outbox o USING old
-     WHERE o.peer_id = $1 AND o.id = old.id
-    RETURNING o.id),
-with_them AS (
-    DELETE FROM federation_outbox o USING unknown u
-     WHERE o.peer_id = $1 AND o.entity_id = u.entity_id
-       AND o.context_type = u.context_type AND o.id > u.id
-       AND NOT EXISTS (SELECT FROM old WHERE old.id = o.id)
+    SELECT jsonb_object_agg(thing, id) AS things, min(id) AS first
+      FROM (SELECT old.context_type || ' ' || old.entity_id AS thing, min(old.id) AS id
+              FROM old
+             WHERE old.event_type = 'create' AND old.id > (SELECT mark FROM may)
+             GROUP BY 1) AS t),
+after AS MATERIALIZED (
+    SELECT o.id FROM federation_outbox o
+     WHERE o.peer_id = $1 AND o.id > (SELECT first FROM unknown)
+       AND (SELECT things FROM unknown) ? (o.context_type || ' ' || o.entity_id)
+       AND o.id > ((SELECT things FROM unknown)
+               ->> (o.context_type || ' ' || o.entity_id))::bigint),
+gone AS (
+    DELETE FROM federation_outbox o
+     WHERE o.peer_id = $1 AND o.id = ANY (ARRAY(
+            SELECT id FROM old UNION SELECT id FROM after))
     RETURNING o.id)
-SELECT (SELECT count(*) FROM expired) AS expired,
-       (SELECT count(*) FROM with_them) AS with_them;
+SELECT (SELECT count(*) FROM old) AS expired,
+       (SELECT count(*) FROM gone) AS gone;
