@@ -32,6 +32,8 @@ struct bytes {
 	size_t len;
 };
 
+/* Under clang the fortified sprintf is a macro. */
+#undef sprintf
 #pragma GCC poison strcpy strcat strncpy sprintf gets strtok atoi
 
 #endif
