@@ -45,7 +45,8 @@ DELETE FROM peer_rates
 -- $1 after which conversation, $2 how many, $3 how old
 -- Walks conversations by their first event: there is no index on the time. The
 -- row says what is kept, in the same transaction; a conversation that is busy
--- now is left for the next round.
+-- now is left for the next round. Events never change, so their place is sure;
+-- a join might be planned through the whole table.
 WITH looked AS MATERIALIZED (
     SELECT c.id FROM dm_channels c WHERE c.id > $1 ORDER BY c.id LIMIT 200),
 stale AS MATERIALIZED (
@@ -55,16 +56,15 @@ stale AS MATERIALIZED (
              ORDER BY e.conversation_id, e.seq LIMIT 1) < now() - $3
      ORDER BY c.id FOR NO KEY UPDATE SKIP LOCKED),
 old AS MATERIALIZED (
-    SELECT e.conversation_id, e.seq
+    SELECT e.row, e.conversation_id, e.seq
       FROM stale s CROSS JOIN LATERAL (
-            SELECT f.conversation_id, f.seq, f.at FROM conversation_events f
+            SELECT f.ctid AS row, f.conversation_id, f.seq, f.at FROM conversation_events f
              WHERE f.conversation_id = s.id
              ORDER BY f.conversation_id, f.seq LIMIT $2) AS e
      WHERE e.at < now() - $3
-     ORDER BY 1, 2 LIMIT $2),
+     ORDER BY e.conversation_id, e.seq LIMIT $2),
 gone AS (
-    DELETE FROM conversation_events e USING old
-     WHERE e.conversation_id = old.conversation_id AND e.seq = old.seq
+    DELETE FROM conversation_events e WHERE e.ctid = ANY (ARRAY(SELECT row FROM old))
     RETURNING e.conversation_id, e.seq),
 kept AS (
     UPDATE dm_channels c SET events_kept_from = greatest(c.events_kept_from, g.last + 1)
@@ -87,17 +87,16 @@ WITH RECURSIVE hop AS (
       FROM hop WHERE hop.user_id IS NOT NULL AND hop.place < 200),
 looked AS MATERIALIZED (SELECT user_id AS id FROM hop WHERE user_id IS NOT NULL),
 old AS MATERIALIZED (
-    SELECT e.user_id, e.seq
+    SELECT e.row, e.user_id
       FROM looked l CROSS JOIN LATERAL (
-            SELECT f.user_id, f.seq, f.at FROM user_events f
+            SELECT f.ctid AS row, f.user_id, f.seq, f.at FROM user_events f
              WHERE f.user_id = l.id ORDER BY f.user_id, f.seq LIMIT $2) AS e
      WHERE e.at < now() - $3
        AND (SELECT f.at FROM user_events f WHERE f.user_id = l.id
              ORDER BY f.user_id, f.seq LIMIT 1) < now() - $3
-     ORDER BY 1, 2 LIMIT $2),
+     ORDER BY e.user_id, e.seq LIMIT $2),
 gone AS (
-    DELETE FROM user_events e USING old
-     WHERE e.user_id = old.user_id AND e.seq = old.seq
+    DELETE FROM user_events e WHERE e.ctid = ANY (ARRAY(SELECT row FROM old))
     RETURNING e.seq)
 SELECT (SELECT count(*) FROM gone) AS gone,
        CASE WHEN (SELECT count(*) FROM old) = $2
