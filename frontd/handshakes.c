@@ -91,6 +91,7 @@ static bool initiate_after(struct request *req, struct err *err)
 	    : reply_text(req, result.status, result.text);
 }
 
+/* Comes twice when the other side has begun and we wait for that to end. */
 bool handshake_initiate_post(struct request *req, struct err *err)
 {
 	const struct json *body;
@@ -112,14 +113,17 @@ bool handshake_initiate_post(struct request *req, struct err *err)
 	switch (begun) {
 	case BEGUN_KNOWN:
 		return reply_peer(req, &peer);
-	case BEGUN_ALREADY:
-		return err_set(err, ERR_CONFLICT,
-		    "A peering handshake with this instance is already in "
-		    "progress");
 	case BEGUN_ASK:
+		return request_park(req, &ask, initiate_after);
+	case BEGUN_WAIT:
+		if (!req->parked_ask)
+			return request_park(req, &ask, handshake_initiate_post);
+		break;
+	case BEGUN_ALREADY:
 		break;
 	}
-	return request_park(req, &ask, initiate_after);
+	return err_set(err, ERR_CONFLICT,
+	    "A peering handshake with this instance is already in progress");
 }
 
 /* ---- POST /api/federation/peer/accept ---- */

@@ -106,14 +106,17 @@ static void send_due(struct parking *parking)
 		call_send(call);
 }
 
+/* More than one may wait for an answer. */
 static bool answer_came(struct parking *parking, int64_t ask)
 {
+	bool awaited = false;
+
 	for (struct call *call = parking->parked; call; call = call->next)
 		if (call->req.parked_ask == ask) {
 			call->due_ms = 0;
-			return true;
+			awaited = true;
 		}
-	return false;
+	return awaited;
 }
 
 /* ---- the look ---- */

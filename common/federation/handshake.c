@@ -83,6 +83,26 @@ static bool begin_ask(struct tx *tx, const struct node *node, struct peer *peer,
 	return row_save(tx, peer, err) && ask_add(tx, ask, err);
 }
 
+/* An attempt of theirs lasts as long as our callback, and one of ours bars
+ * another until it is over. */
+static bool begin_amid(struct tx *tx, const struct peer *peer, struct ask *ask,
+    enum handshake_begun *begun, struct err *err)
+{
+	bool found;
+
+	if (peer->initiated_at) {
+		*begun = BEGUN_ALREADY;
+		return true;
+	}
+	if (!sql_opt(tx, &SQL_handshake_callback, ask_shape, ask, &found, err,
+		v_id(peer->id)))
+		return false;
+	*begun = found ? BEGUN_WAIT : BEGUN_ASK;
+	if (found)
+		log_info("handshake.awaited", F("peer", v_text(peer->origin)));
+	return true;
+}
+
 bool handshake_begin(struct tx *tx, const struct node *node,
     const struct origin *origin, struct peer *peer, struct ask *ask,
     enum handshake_begun *begun, struct err *err)
@@ -96,13 +116,12 @@ bool handshake_begin(struct tx *tx, const struct node *node,
 		*begun = BEGUN_KNOWN;
 		return true;
 	}
-	if (found && peer_status_is(peer, "pending") &&
-	    peer->attempt_until > clock_wall_ms()) {
-		*begun = BEGUN_ALREADY;
-		return true;
-	}
 	*begun = BEGUN_ASK;
-	return begin_ask(tx, node, peer, ask, err);
+	if (found && peer_status_is(peer, "pending") &&
+	    peer->attempt_until > clock_wall_ms() &&
+	    !begin_amid(tx, peer, ask, begun, err))
+		return false;
+	return *begun != BEGUN_ASK || begin_ask(tx, node, peer, ask, err);
 }
 
 static bool end_with(

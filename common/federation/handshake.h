@@ -42,9 +42,13 @@ enum {
 
 /* ---- we initiate ---- */
 
-enum handshake_begun { BEGUN_KNOWN, BEGUN_ALREADY, BEGUN_ASK };
+enum handshake_begun { BEGUN_KNOWN, BEGUN_ALREADY, BEGUN_WAIT, BEGUN_ASK };
 
-/* BEGUN_ASK: the row is pending and ask is added. */
+/*
+ * BEGUN_ASK: the row is pending and ask is added.
+ * BEGUN_WAIT: they began, and ask is our callback, which is on its way; once
+ * it is answered, begin again.
+ */
 MUST_CHECK bool handshake_begin(struct tx *tx, const struct node *node,
     const struct origin *origin, struct peer *peer, struct ask *ask,
     enum handshake_begun *begun, struct err *err);

@@ -82,6 +82,14 @@ SELECT body FROM s2s_requests
  WHERE peer_id = $1 AND kind = 'counter' AND body IS NOT NULL
    AND created_at > now() - interval '1 minute';
 
+-- name: handshake_callback :opt
+SELECT id, kind, peer_id, origin, body, ephemeral, deadline, answered_at,
+       outcome, status, answer, error
+  FROM s2s_requests
+ WHERE peer_id = $1 AND kind = 'counter'
+   AND answered_at IS NULL AND deadline > now()
+ ORDER BY id DESC LIMIT 1;
+
 -- name: handshake_instance :one
 SELECT instance_id::text AS instance_id FROM instance_settings;
 

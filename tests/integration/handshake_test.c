@@ -1,4 +1,6 @@
 /* Two nodes come to trust each other, in every order of events. */
+#include <signal.h>
+
 #include <criterion/criterion.h>
 
 #include "tests/lib/test_db.h"
@@ -97,6 +99,32 @@ Test(handshake, both_initiate_at_once_and_end_with_the_same_secret)
 		expect_trust(nova, orbit);
 		part();
 	}
+}
+
+/* orbit's callback stands still until her own admin has come, too. */
+Test(handshake, initiating_amid_a_callback_waits_for_it)
+{
+	struct world_call *theirs, *ours;
+	struct test_reply reply;
+
+	test_db_needed();
+	two_nodes();
+	kill(orbit->outboxd->pid, SIGSTOP);
+	theirs = world_initiate_begin(nova, orbit->node->origin);
+	cr_assert(test_db_until(orbit->node->database,
+	    "SELECT count(*) > 0 AS b FROM s2s_requests", WAIT_MS));
+	ours = world_initiate_begin(orbit, nova->node->origin);
+	cr_expect(test_daemon_logged(
+	    orbit->frontd, "event=handshake.awaited", WAIT_MS));
+	kill(orbit->outboxd->pid, SIGCONT);
+	reply = world_initiated(&theirs);
+	cr_expect_eq(reply.status, 200, "%s", reply.body);
+	reply = world_initiated(&ours);
+	cr_expect_eq(reply.status, 200, "%s", reply.body);
+	expect_trust(nova, orbit);
+	cr_expect_eq(test_db_number(orbit->node->database,
+			 "SELECT count(*) AS n FROM s2s_requests"),
+	    1);
 }
 
 Test(handshake, works_while_a_stranger_plants_secrets_for_the_initiator)
