@@ -147,7 +147,7 @@ static void terminate(const char *application)
 
 	snprintf(script, sizeof(script),
 	    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-	    " WHERE application_name = '%s'",
+	    " WHERE application_name = '%s' AND datname = current_database()",
 	    application);
 	test_db_script(database, script);
 }

@@ -89,7 +89,8 @@ static void kill_connection(void)
 {
 	test_db_script(database,
 	    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-	    " WHERE application_name = 'test/sql'");
+	    " WHERE application_name = 'test/sql'"
+	    " AND datname = current_database()");
 }
 
 static int64_t rows_in_t(void)
