@@ -68,6 +68,14 @@ static size_t body_length(const char *head)
 	return at ? strtoul(at + strlen("\r\ncontent-length:"), NULL, 10) : 0;
 }
 
+/* The server ends the connection with this answer. */
+static bool says_close(const char *head, size_t len)
+{
+	const char *at = strcasestr(head, "\r\nconnection: close");
+
+	return at && at < head + len;
+}
+
 static void request_text(struct buf *out, const struct plain_http *http,
     const char *const line[2], const char *token, const char *body)
 {
@@ -103,6 +111,11 @@ bool plain_call(struct plain_http *http, struct arena *arena,
 	head = (size_t)(strstr(in.data, "\r\n\r\n") - in.data) + 4;
 	if (!receive(http->socket, &in, head + body_length(in.data)))
 		return false;
+	if (says_close(in.data, head)) {
+		plain_close(http);
+		if (!plain_open(http, http->host))
+			return false;
+	}
 	*answer = (struct plain_answer){
 		.status = (int)strtol(in.data + strlen("HTTP/1.1 "), NULL, 10),
 		.body = in.data + head,

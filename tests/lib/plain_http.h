@@ -25,7 +25,8 @@ struct plain_answer {
 MUST_CHECK bool plain_open(struct plain_http *http, const char *host);
 void plain_close(struct plain_http *http);
 
-/* token and body may be NULL. False: the connection broke. */
+/* token and body may be NULL. False: the connection broke. A connection that
+ * the server ends with its answer is opened anew. */
 MUST_CHECK bool plain_call(struct plain_http *http, struct arena *arena,
     const char *const line[2], const char *token, const char *body,
     struct plain_answer *answer);
