@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "janitord/sweep.sql.h"
 #include "tests/integration/janitor_site.h"
 
 TestSuite(janitor, .init = janitor_begin, .fini = janitor_end, .timeout = 60);
@@ -153,6 +154,59 @@ Test(janitor, expiry_leaves_leased_peers_alone_and_takes_those_of_nobody)
 	cr_expect_str_eq(waiting(leased),
 	    "create l1, create l2, create l3, create l4, "
 	    "create l5");
+	test_peer_free(&peer);
+}
+
+struct expiry {
+	int64_t gone;
+};
+
+static const struct shape expiry_shape[] = {
+	SHAPE(INT, struct expiry, gone, NULL),
+	SHAPE_END(struct expiry),
+};
+
+/* As drain_claim takes peers. */
+static int64_t locked(struct tx *tx)
+{
+	static const struct stmt lock = { "lock",
+		"SELECT count(*) AS gone FROM (SELECT id FROM federation_peers "
+		"FOR NO KEY UPDATE SKIP LOCKED) AS l",
+		SQL_ONE, 0 };
+	struct expiry peers = { 0 };
+	struct err err = { 0 };
+
+	cr_assert(sql_one(tx, &lock, expiry_shape, &peers, &err));
+	return peers.gone;
+}
+
+static int64_t expired(struct tx *tx, int64_t peer)
+{
+	struct expiry expiry = { 0 };
+	struct err err = { 0 };
+
+	cr_assert(sql_one(tx, &SQL_expire_batch, expiry_shape, &expiry, &err,
+		      v_id(peer), v_int(1000)),
+	    "%s", err.text);
+	return expiry.gone;
+}
+
+Test(janitor, expiry_and_whoever_claims_the_peer_pass_each_other_by)
+{
+	AUTO(conn_free) struct conn *one = test_db_conn(janitor.db);
+	AUTO(conn_free) struct conn *two = test_db_conn(janitor.db);
+	AUTO(tx_end) struct tx *a = tx_new(one, janitor.arena);
+	AUTO(tx_end) struct tx *b = tx_new(two, janitor.arena);
+	struct test_peer *peer = test_peer_new("orbit.localhost", NULL, NULL);
+	int64_t id = janitor_failing_peer(peer, "unreachable");
+
+	site_enqueue(&janitor, id, ENTRIES("create a", "create b"));
+	janitor_sql("UPDATE federation_outbox SET expires_at = now()");
+	cr_expect_eq(locked(a), 1);
+	cr_expect_eq(expired(b, id), 0);
+	tx_rollback(a);
+	cr_expect_eq(expired(b, id), 2);
+	cr_expect_eq(locked(a), 0);
 	test_peer_free(&peer);
 }
 

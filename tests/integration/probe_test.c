@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "janitord/probe.sql.h"
 #include "tests/integration/janitor_site.h"
 
 TestSuite(probe, .init = janitor_begin, .fini = janitor_end, .timeout = 60);
@@ -253,4 +254,42 @@ Test(probe, a_peer_nothing_waits_for_becomes_active_by_an_empty_relay_only)
 	test_peer_free(&well);
 	test_peer_free(&dead);
 	test_peer_free(&liar);
+}
+
+struct claim {
+	int64_t peer;
+};
+
+static const struct shape claim_shape[] = {
+	SHAPE(ID, struct claim, peer, NULL),
+	SHAPE_END(struct claim),
+};
+
+static size_t claimed(struct tx *tx)
+{
+	struct rows rows;
+	struct err err = { 0 };
+
+	cr_assert(
+	    sql_many(tx, &SQL_probe_claim, claim_shape, &rows, &err, v_int(10)),
+	    "%s", err.text);
+	return rows.count;
+}
+
+Test(probe, two_leaders_never_ask_the_same_peer)
+{
+	AUTO(conn_free) struct conn *one = test_db_conn(janitor.db);
+	AUTO(conn_free) struct conn *two = test_db_conn(janitor.db);
+	AUTO(tx_end) struct tx *a = tx_new(one, janitor.arena);
+	AUTO(tx_end) struct tx *b = tx_new(two, janitor.arena);
+	struct test_peer *peer = test_peer_new("orbit.localhost", NULL, NULL);
+	struct err err = { 0 };
+
+	site_enqueue(&janitor, janitor_failing_peer(peer, "unreachable"),
+	    ENTRIES("create a"));
+	cr_expect_eq(claimed(a), 1);
+	cr_expect_eq(claimed(b), 0);
+	cr_expect(tx_commit(a, &err));
+	cr_expect_eq(claimed(b), 0);
+	test_peer_free(&peer);
 }
