@@ -1,7 +1,5 @@
 #include "outboxd/figures.h"
 
-enum { PAGE_MAX = 4 << 20 };
-
 /* clang-format off */
 static const char *const outcomes[] = {
 	"accepted", "refused_for_now", "refused_for_good", "transport",
@@ -82,50 +80,4 @@ void figures_register(void)
 {
 	for (size_t i = 0; i < COUNT(figures); i++)
 		metrics_register(figures[i]);
-}
-
-/* ---- the page ---- */
-
-static int64_t on_head(
-    struct http_exchange *ex, struct http_reply *reply, void *arg UNUSED)
-{
-	const struct http_head *head = http_head(ex);
-	struct buf *page = ARENA_NEW(http_arena(ex), struct buf);
-
-	reply->status = 404;
-	if (strcmp(head->path, "/metrics") != 0)
-		return -1;
-	buf_init(page, http_arena(ex), PAGE_MAX);
-	metrics_write(page);
-	reply->status = 200;
-	reply->content_type = "text/plain; version=0.0.4";
-	reply->body = buf_bytes(page);
-	return -1;
-}
-
-/* on_head answers everything. */
-static void on_request(struct http_exchange *ex, void *arg UNUSED)
-{
-	http_reply(ex, &(struct http_reply){ .status = 404 });
-}
-
-static void on_error(struct arena *arena UNUSED, int status UNUSED,
-    struct http_reply *reply UNUSED, void *arg UNUSED)
-{
-}
-
-struct http_server *figures_serve(
-    struct loop *loop, const char *address, struct err *err)
-{
-	static const struct http_server_def def = {
-		.limits = &http_limits_default,
-		.on_head = on_head,
-		.on_request = on_request,
-		.on_error = on_error,
-	};
-	struct http_server *server = http_server_new(loop, &def, err);
-
-	if (server && !http_server_listen(server, address, err))
-		http_server_free(&server);
-	return server;
 }

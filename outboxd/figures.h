@@ -1,11 +1,10 @@
 /*
- * figures -- what outboxd counts. Names and labels: README of common/base.
+ * figures -- what outboxd counts.
  */
 #ifndef POSTRIDER_FIGURES_H
 #define POSTRIDER_FIGURES_H
 
 #include "common/base/metrics.h"
-#include "common/net/http.h"
 
 /* Places of the label values. */
 enum attempt_outcome {
@@ -41,9 +40,5 @@ extern struct metric figure_leases_taken_over;
 extern struct metric figure_claim;
 
 void figures_register(void);
-
-/* GET /metrics on address; NULL with err: it cannot be listened on. */
-struct http_server *figures_serve(
-    struct loop *loop, const char *address, struct err *err);
 
 #endif

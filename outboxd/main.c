@@ -3,6 +3,7 @@
 #include "common/base/daemon.h"
 #include "common/base/work.h"
 #include "common/federation/node.h"
+#include "common/net/metrics_page.h"
 #include "common/pg/listen.h"
 #include "common/pg/notify.h"
 #include "common/pg/schema.h"
@@ -287,8 +288,8 @@ static bool outboxd_start(struct daemon *daemon, struct err *err)
 		arena, conf->origin, conf->node_key_file, &outboxd->node, err))
 		return false;
 	if (conf->metrics_listen[0]) {
-		outboxd->figures =
-		    figures_serve(outboxd->loop, conf->metrics_listen, err);
+		outboxd->figures = metrics_page_serve(
+		    outboxd->loop, conf->metrics_listen, err);
 		if (!outboxd->figures)
 			return false;
 	}
