@@ -340,8 +340,8 @@ Test(janitor, the_leader_alone_shows_the_cluster)
 		NULL };
 	static const char *const lines[] = {
 		"\npostrider_leader 1\n",
-		"\npostrider_queue_entries{queue=\"outbox\",state=\"waiting\"} "
-		"4\n",
+		("\npostrider_queue_entries{queue=\"outbox\",state=\"waiting\"}"
+		 " 4\n"),
 		"\npostrider_peers{state=\"unreachable\"} 1\n",
 		"\npostrider_peers{state=\"active\"} 0\n",
 		"\npostrider_rows_purged_total{table=\"sessions\"} 1\n",
