@@ -1,6 +1,3 @@
-#include <sysexits.h>
-#include <unistd.h>
-
 #include "common/base/clock.h"
 #include "common/base/daemon.h"
 #include "common/base/work.h"
@@ -103,22 +100,16 @@ static void change(struct database *database, enum state state)
 			    state == AWAY ? database->err.text : "no answer")));
 }
 
-/* Before the first fit only a database that is away is worth waiting for. */
-static void refuse_to_run(const struct database *database)
-{
-	log_error("daemon.failed", F("err", v_text(database->err.text)));
-	_exit(EX_CONFIG);
-}
-
 static void probe_done(void *item)
 {
 	struct database *database = item;
 
 	database->asking = false;
 	database->settled_ms = clock_steady_ms();
+	/* Before the first fit only one that is away is worth waiting for. */
 	if (!database->ok && !database->was_fit &&
 	    database->err.code != ERR_BUSY)
-		refuse_to_run(database);
+		daemon_refuse(&database->err);
 	if (!database->ok) {
 		change(database, AWAY);
 		loop_timer_arm(database->timer, database->backoff_ms);

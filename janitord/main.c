@@ -180,7 +180,7 @@ static void work_begin(struct janitord *janitord)
 	loop_timer_arm(janitord->tick, TICK_MS);
 }
 
-/* ---- start: the database may not be there yet, or not ours yet ---- */
+/* ---- start: the database may not be there yet ---- */
 
 static void boot_run(void *item, void *state)
 {
@@ -200,6 +200,8 @@ static void boot_done(void *item)
 
 	if (janitord->draining)
 		return;
+	if (janitord->failed && janitord->err.code != ERR_BUSY)
+		daemon_refuse(&janitord->err);
 	if (janitord->failed) {
 		janitord->self.id = 0;
 		log_warn(

@@ -195,7 +195,7 @@ static void listen_begin(struct outboxd *outboxd)
 	loop_timer_arm(outboxd->tick, TICK_MS);
 }
 
-/* ---- start: the database may not be there yet, or not ours yet ---- */
+/* ---- start: the database may not be there yet ---- */
 
 static void boot_run(void *item, void *state)
 {
@@ -213,6 +213,8 @@ static void boot_done(void *item)
 {
 	struct outboxd *outboxd = item;
 
+	if (outboxd->failed && outboxd->err.code != ERR_BUSY)
+		daemon_refuse(&outboxd->err);
 	if (outboxd->failed) {
 		outboxd->self.id = 0;
 		log_warn("daemon.waiting", F("err", v_text(outboxd->err.text)));

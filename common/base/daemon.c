@@ -56,6 +56,12 @@ void daemon_status(const char *format, ...)
 	supervisor_tell(text);
 }
 
+void daemon_refuse(const struct err *err)
+{
+	log_error("daemon.failed", F("err", v_text(err->text)));
+	_exit(EX_CONFIG);
+}
+
 void daemon_ready(void)
 {
 	static bool told;

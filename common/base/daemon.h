@@ -44,6 +44,10 @@ int daemon_main(const struct daemon_def *def, int argc, char **argv);
 /* One line to the supervisor's STATUS=. */
 void daemon_status(const char *format, ...) PRINTF(1, 2);
 
+/* Ends the process, with the status of a wrong configuration and one line: what
+ * start finds out later, such as a database that does not fit. */
+void daemon_refuse(const struct err *err) __attribute__((noreturn));
+
 /* READY=1, once; start may delay it (a database that is not there yet). */
 void daemon_ready(void);
 

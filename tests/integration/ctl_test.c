@@ -1,6 +1,7 @@
 #include <glob.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
@@ -29,11 +30,8 @@ static const char *program(void)
 	    arena, "%s/postrider-ctl", build && *build ? build : ".");
 }
 
-static struct outcome run(const char *args)
+static struct outcome run_command(const char *command)
 {
-	const char *command = arena_printf(arena,
-	    "POSTRIDER_SCHEMA_DIR='%s' '%s' --config '%s' %s 2>&1",
-	    test_db_schema_dir(), program(), config, args);
 	FILE *pipe = popen(command, "re");
 	struct buf out;
 	char part[4096];
@@ -48,6 +46,25 @@ static struct outcome run(const char *args)
 	status = pclose(pipe);
 	return (struct outcome){ WIFEXITED(status) ? WEXITSTATUS(status) : -1,
 		out.data ? out.data : "" };
+}
+
+static struct outcome run(const char *args)
+{
+	return run_command(arena_printf(arena,
+	    "POSTRIDER_SCHEMA_DIR='%s' '%s' --config '%s' %s 2>&1",
+	    test_db_schema_dir(), program(), config, args));
+}
+
+/* A daemon with the configuration that init wrote, for five seconds. */
+static struct outcome run_daemon(const char *daemon)
+{
+	const char *beside = program();
+
+	return run_command(arena_printf(arena,
+	    "PGUSER=postrider_%s POSTRIDER_LISTEN=127.0.0.1:0 timeout 5 "
+	    "'%.*s/postrider-%s' --config '%s' 2>&1",
+	    daemon, (int)(strrchr(beside, '/') - beside), beside, daemon,
+	    config));
 }
 
 static struct outcome run_on(const char *conninfo, const char *args)
@@ -188,6 +205,33 @@ Test(ctl, check_says_a_line_per_finding)
 	outcome = run("check --database 'host=/nowhere dbname=x'");
 	cr_expect_eq(outcome.status, 1);
 	cr_expect(strstr(outcome.text, "database is away"), "%s", outcome.text);
+}
+
+Test(ctl, daemons_end_at_once_on_a_schema_that_does_not_fit)
+{
+	static const char *const daemons[] = { "frontd", "outboxd",
+		"janitord" };
+	struct outcome outcome = run_on(database, "init");
+	const char *needed = arena_printf(arena,
+	    "the database has schema %d, this program needs %d",
+	    schema_needed - 1, schema_needed);
+
+	cr_assert_eq(outcome.status, 0, "%s", outcome.text);
+	test_db_script(database,
+	    arena_printf(arena,
+		"DELETE FROM schema_migrations WHERE number = %d",
+		schema_needed));
+	for (size_t i = 0; i < COUNT(daemons); i++) {
+		const char *first;
+
+		outcome = run_daemon(daemons[i]);
+		cr_expect_eq(outcome.status, EX_CONFIG, "%s: %d %s", daemons[i],
+		    outcome.status, outcome.text);
+		first = strstr(outcome.text, needed);
+		cr_expect(first, "%s: %s", daemons[i], outcome.text);
+		cr_expect_null(first ? strstr(first + 1, needed) : NULL,
+		    "said twice: %s", outcome.text);
+	}
 }
 
 Test(ctl, arguments_are_checked)
