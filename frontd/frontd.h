@@ -11,7 +11,6 @@ struct frontd_conf {
 	const char *listen;
 	const char *trusted_proxies;
 	const char *spool_dir;
-	const char *client_dir;
 	const char *tls_certificate;
 	const char *tls_key;
 	int64_t head_deadline;
