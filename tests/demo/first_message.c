@@ -3,13 +3,12 @@
  *
  *   first-message HOST:PORT USER HOST:PORT USER PASSWORD [ROUNDS]
  *   first-message --peer-all USER PASSWORD HOST:PORT...
- *   first-message --admin HOST:PORT USER PASSWORD
  *
  * The first registers a person on each of two nodes, makes the nodes peers
  * and sends a message each way; it prints every step with its time and ends
  * with 0 only if both arrived. ROUNDS more each way give the latency from
  * POST on one node to readable on the other, as figures. The second makes all
- * the nodes peers of each other; the third only registers an administrator.
+ * the nodes peers of each other.
  */
 #include <time.h>
 
@@ -254,10 +253,6 @@ int main(int argc, char **argv)
 		status = 0;
 		for (int i = argc - 1; !status && i >= 4; i--)
 			status = !join(arena, who, argv[i], argv + i + 1);
-	} else if (argc == 5 && !strcmp(argv[1], "--admin")) {
-		const char *who[2] = { argv[3], argv[4] };
-
-		status = !join(arena, who, argv[2], argv + argc);
 	} else if (argc == 6 || argc == 7) {
 		long rounds = argc == 7 ? strtol(argv[6], NULL, 10) : 0;
 
