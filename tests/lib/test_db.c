@@ -5,6 +5,7 @@
 #include "common/pg/schema.h"
 #include "schema/migrate.h"
 #include "tests/lib/test_db.h"
+#include "tests/lib/test_run.h"
 
 enum { POLL_MS = 5, SCRIPT_MAX = 160 };
 
@@ -250,7 +251,9 @@ static char *create(
     struct conn *admin, struct arena *arena, const char *template)
 {
 	static int number;
-	const char *name = arena_printf(arena, "postrider_test_%d_%d_%" PRId64,
+	const char *run = getenv(TEST_RUN);
+	const char *name = arena_printf(arena,
+	    "postrider_test_%s_%d_%d_%" PRId64, run ? run : "alone",
 	    (int)getpid(), ++number, clock_wall_ms() % 1000000);
 	const char *conninfo;
 	char *copy;
@@ -282,20 +285,46 @@ char *test_db_create_empty(void)
 	return create(admin, arena, "template0");
 }
 
-void test_db_drop(char **conninfo)
+static void drop(const char *name)
 {
 	char text[SCRIPT_MAX];
+
+	snprintf(text, sizeof(text), "DROP DATABASE IF EXISTS %s WITH (FORCE)",
+	    name);
+	test_db_script(admin_conninfo(), text);
+}
+
+void test_db_drop(char **conninfo)
+{
 	const char *name;
 
 	if (!*conninfo)
 		return;
 	name = strrchr(*conninfo, '='); /* dbname is the last word */
 	assert(name);
-	snprintf(text, sizeof(text), "DROP DATABASE IF EXISTS %s WITH (FORCE)",
-	    name + 1);
+	drop(name + 1);
 	free(*conninfo);
 	*conninfo = NULL;
-	test_db_script(admin_conninfo(), text);
+}
+
+void test_db_drop_run(const char *run)
+{
+	static const struct stmt stmt = { "left",
+		"SELECT datname::text AS t FROM pg_database"
+		" WHERE starts_with(datname, 'postrider_test_' || $1 || '_')",
+		SQL_MANY, 1 };
+	AUTO(arena_free) struct arena *arena = arena_new();
+	AUTO(conn_free) struct conn *admin = test_db_conn(admin_conninfo());
+	AUTO(tx_end) struct tx *tx = tx_new(admin, arena);
+	struct rows rows = { 0 };
+	const struct answer *left;
+	struct err err = { 0 };
+
+	must(sql_many(tx, &stmt, text_shape, &rows, &err, v_text(run)),
+	    "what is left", &err);
+	left = rows.items;
+	for (size_t i = 0; i < rows.count; i++)
+		drop(left[i].t);
 }
 
 const char *test_db_as(

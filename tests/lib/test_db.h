@@ -31,6 +31,9 @@ char *test_db_create(void);
 char *test_db_create_empty(void);
 void test_db_drop(char **conninfo);
 
+/* Drops what the tests of a run (test_run.h) have left. */
+void test_db_drop_run(const char *run);
+
 /* The same database as another role; lives in the arena. */
 const char *test_db_as(
     struct arena *arena, const char *conninfo, const char *role);

@@ -17,8 +17,14 @@
 #include "tests/lib/test_db.h"
 #include "tests/lib/test_http.h"
 #include "tests/lib/test_node.h"
+#include "tests/lib/test_run.h"
 
-enum { POLL_MS = 5, KILL_AFTER_MS = 30000 };
+enum {
+	POLL_MS = 5,
+	KILL_AFTER_MS = 30000,
+	PATIENCE_MS = 6000, /* longer than stop_grace */
+	REPORT_LINES_MAX = 60
+};
 
 /* What every daemon of a test runs with, unless the test says otherwise. */
 static const char *const defaults[] = {
@@ -99,12 +105,16 @@ static void conf_write(const struct test_node *node)
 struct test_node *test_node_new(const char *host)
 {
 	struct test_node *node = calloc(1, sizeof(*node));
-	char dir[] = "/tmp/postrider-test-XXXXXX";
+	const char *run_dir = getenv(TEST_RUN_DIR);
+	char *dir;
 	struct err err = { 0 };
 
-	cr_assert(node && mkdtemp(dir));
+	cr_assert(node);
 	node->arena = arena_new();
-	node->dir = arena_text(node->arena, dir);
+	dir = arena_printf(
+	    node->arena, "%s/node-XXXXXX", run_dir ? run_dir : "/tmp");
+	cr_assert(mkdtemp(dir));
+	node->dir = dir;
 	node->socket = socket_listening();
 	node->port = port_of(node->socket);
 	node->host = arena_text(node->arena, host);
@@ -116,40 +126,6 @@ struct test_node *test_node_new(const char *host)
 	    "%s", err.text);
 	conf_write(node);
 	return node;
-}
-
-static void dir_remove(const struct test_node *node)
-{
-	static const char *const names[] = { "conf", "key" };
-
-	for (size_t i = 0; i < COUNT(names); i++)
-		unlink(arena_printf(node->arena, "%s/%s", node->dir, names[i]));
-	for (size_t i = 0; i < node->daemon_count; i++) {
-		unlink(node->daemons[i].log);
-		unlink(node->daemons[i].notify_path);
-	}
-	rmdir(node->dir);
-}
-
-void test_node_free(struct test_node **node)
-{
-	if (!*node)
-		return;
-	for (size_t i = 0; i < (*node)->daemon_count; i++) {
-		struct test_daemon *daemon = &(*node)->daemons[i];
-
-		test_daemon_kill(daemon);
-		close(daemon->notify);
-		if (daemon->socket >= 0)
-			close(daemon->socket);
-	}
-	if ((*node)->socket >= 0)
-		close((*node)->socket);
-	test_db_drop(&(*node)->database);
-	dir_remove(*node);
-	arena_free(&(*node)->arena);
-	free(*node);
-	*node = NULL;
 }
 
 /* ---- starting ---- */
@@ -213,6 +189,7 @@ static void become(const struct test_daemon *daemon, const char *database)
 	setenv("POSTRIDER_ALLOW_ROOT", "1", 1);
 	setenv("NOTIFY_SOCKET", daemon->notify_path, 1);
 	setenv("POSTRIDER_DATABASE", database, 1);
+	setenv("ASAN_OPTIONS", "detect_leaks=1", 1);
 	settings_export(defaults);
 	settings_export(daemon->settings);
 	socket_hand_over(daemon->socket);
@@ -383,6 +360,33 @@ int64_t test_daemon_rss_kb(const struct test_daemon *daemon)
 
 /* ---- ending ---- */
 
+static bool is_report(const char *line)
+{
+	return strstr(line, "ERROR: AddressSanitizer") ||
+	    strstr(line, "ERROR: LeakSanitizer") ||
+	    strstr(line, "runtime error:");
+}
+
+/* A sanitizer's report ends the log: shown, and the test fails. */
+static void expect_no_report(const struct test_daemon *daemon)
+{
+	FILE *file = fopen(daemon->log, "re");
+	char *line = NULL;
+	size_t room = 0;
+	int lines = 0;
+
+	while (file && lines < REPORT_LINES_MAX &&
+	    getline(&line, &room, file) >= 0)
+		if (lines || is_report(line)) {
+			fputs(line, stderr);
+			lines++;
+		}
+	free(line);
+	if (file)
+		fclose(file);
+	cr_expect(!lines, "%s: a sanitizer's report", daemon->program);
+}
+
 struct waiting {
 	struct test_daemon *daemon;
 	int status;
@@ -404,6 +408,7 @@ int test_daemon_ended(struct test_daemon *daemon, int ms)
 	if (!test_until(has_ended, &waiting, ms))
 		return -1000;
 	daemon->pid = 0;
+	expect_no_report(daemon);
 	if (WIFSIGNALED(waiting.status))
 		return -WTERMSIG(waiting.status);
 	return WEXITSTATUS(waiting.status);
@@ -422,6 +427,63 @@ void test_daemon_kill(struct test_daemon *daemon)
 	kill(daemon->pid, SIGKILL);
 	waitpid(daemon->pid, NULL, 0);
 	daemon->pid = 0;
+}
+
+/* ---- the end of a node ---- */
+
+static void dir_remove(const struct test_node *node)
+{
+	static const char *const names[] = { "conf", "key" };
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		unlink(arena_printf(node->arena, "%s/%s", node->dir, names[i]));
+	for (size_t i = 0; i < node->daemon_count; i++) {
+		unlink(node->daemons[i].log);
+		unlink(node->daemons[i].notify_path);
+	}
+	rmdir(node->dir);
+}
+
+/* All at once: each takes its time to look for leaks. */
+static void daemons_end(struct test_node *node)
+{
+	for (size_t i = 0; i < node->daemon_count; i++)
+		if (node->daemons[i].pid > 0) {
+			kill(node->daemons[i].pid, SIGCONT);
+			kill(node->daemons[i].pid, SIGTERM);
+		}
+	for (size_t i = 0; i < node->daemon_count; i++) {
+		struct test_daemon *daemon = &node->daemons[i];
+		int status = daemon->pid > 0
+		    ? test_daemon_ended(daemon, PATIENCE_MS)
+		    : 0;
+
+		cr_expect(status == 0 || status == -1000,
+		    "%s ended with %d: %s", daemon->program, status,
+		    daemon->log);
+		test_daemon_kill(daemon);
+	}
+}
+
+void test_node_free(struct test_node **node)
+{
+	if (!*node)
+		return;
+	daemons_end(*node);
+	for (size_t i = 0; i < (*node)->daemon_count; i++) {
+		struct test_daemon *daemon = &(*node)->daemons[i];
+
+		close(daemon->notify);
+		if (daemon->socket >= 0)
+			close(daemon->socket);
+	}
+	if ((*node)->socket >= 0)
+		close((*node)->socket);
+	test_db_drop(&(*node)->database);
+	dir_remove(*node);
+	arena_free(&(*node)->arena);
+	free(*node);
+	*node = NULL;
 }
 
 /* ---- people ---- */

@@ -8,8 +8,11 @@
  * their READY=1, and ended by their process id.
  *
  * The cluster is test_db.h's; a test begins with test_db_needed(). Daemons
- * use the role made for them. test_node_free kills what still runs and drops
+ * use the role made for them. test_node_free ends what still runs and drops
  * the database. A daemon dies with the test's process in any case.
+ *
+ * A test fails when a daemon of its does not end with status 0, or when its
+ * log holds the report of a sanitizer: of a leak, too.
  */
 #ifndef POSTRIDER_TEST_NODE_H
 #define POSTRIDER_TEST_NODE_H
