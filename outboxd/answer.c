@@ -52,21 +52,22 @@ static void read_accepted(const struct json *list, struct batch *batch)
 }
 
 /* The peer's word goes to the log and the database: cut, and only letters. */
-static const char *word_of(struct batch *batch, const struct json *line)
+static const char *word_of(struct arena *arena, const struct json *line)
 {
 	const char *given = json_string(json_member(line, "reason"));
 	char *word;
 
 	if (!given || !given[0])
 		return REASON_UNANSWERED;
-	word = arena_textn(batch->arena, given, strnlen(given, WORD_MAX));
+	word = arena_textn(arena, given, strnlen(given, WORD_MAX));
 	for (char *p = word; *p; p++)
 		if (*p <= ' ' || *p > '~')
 			*p = '?';
 	return word;
 }
 
-static void read_rejected(const struct json *list, struct batch *batch)
+static void read_rejected(
+    const struct json *list, struct batch *batch, struct arena *arena)
 {
 	for (size_t i = 0; i < json_count(list); i++) {
 		const struct json *line = json_element(list, i);
@@ -74,7 +75,7 @@ static void read_rejected(const struct json *list, struct batch *batch)
 		struct item *item = id ? batch_find(batch, id) : NULL;
 
 		if (item && !item->refused)
-			item->refused = word_of(batch, line);
+			item->refused = word_of(arena, line);
 	}
 }
 
@@ -92,7 +93,8 @@ static void settle_doubts(struct batch *batch)
 	}
 }
 
-static void read_settled(struct answer *answer, struct batch *batch)
+static void read_settled(
+    struct answer *answer, struct batch *batch, struct arena *arena)
 {
 	const struct json *root;
 	const struct json *accepted;
@@ -102,7 +104,7 @@ static void read_settled(struct answer *answer, struct batch *batch)
 
 	answer->kind = ANSWER_TRANSPORT;
 	answer->text = "answer without lists";
-	if (!json_parse(batch->arena, answer->body, &root, &err))
+	if (!json_parse(arena, answer->body, &root, &err))
 		return;
 	accepted = json_member(root, "accepted");
 	rejected = json_member(root, "rejected");
@@ -110,7 +112,7 @@ static void read_settled(struct answer *answer, struct batch *batch)
 	    json_type(rejected) != JSON_ARRAY)
 		return;
 	read_accepted(accepted, batch);
-	read_rejected(rejected, batch);
+	read_rejected(rejected, batch, arena);
 	settle_doubts(batch);
 	if (json_whole(json_member(root, "maxUploadSize"), &size) && size > 0)
 		answer->max_upload_size = size;
@@ -129,8 +131,10 @@ static int64_t pause_ms(const struct answer *answer)
 	return ms < ANSWER_PAUSE_MAX_MS ? ms : ANSWER_PAUSE_MAX_MS;
 }
 
-void answer_read(struct answer *answer, struct batch *batch)
+void answer_read(
+    struct answer *answer, struct batch *batch, struct arena *arena)
 {
+	answer->read = true;
 	if (answer->outcome == CLIENT_ABORTED) {
 		answer->kind = ANSWER_ABORTED;
 		return;
@@ -141,8 +145,17 @@ void answer_read(struct answer *answer, struct batch *batch)
 	answer->kind = kind_of_status(answer->status);
 	answer->pause_ms = pause_ms(answer);
 	if (answer->kind == ANSWER_SETTLED)
-		read_settled(answer, batch);
+		read_settled(answer, batch, arena);
 	else
-		answer->text =
-		    arena_printf(batch->arena, "status %d", answer->status);
+		answer->text = arena_printf(arena, "status %d", answer->status);
+}
+
+bool answer_takes_all(const struct answer *answer, const struct batch *batch)
+{
+	if (!answer->read || answer->kind != ANSWER_SETTLED)
+		return false;
+	for (size_t i = 0; i < batch->count; i++)
+		if (!batch->items[i].cancelled && !batch->items[i].accepted)
+			return false;
+	return true;
 }

@@ -4,7 +4,7 @@
  * An answer that says nothing about the events is a failure of the way to the
  * peer, whatever its status: no answer is never a success.
  *
- * Any thread, no state. Texts live in the batch's arena.
+ * Any thread, no state.
  */
 #ifndef POSTRIDER_ANSWER_H
 #define POSTRIDER_ANSWER_H
@@ -37,6 +37,7 @@ struct answer {
 	int64_t took_ms;
 	const char *text; /* for the log and for last_error */
 	/* read from it */
+	bool read;
 	enum answer_kind kind;
 	int64_t pause_ms;
 	int64_t max_upload_size; /* 0: not said */
@@ -46,7 +47,11 @@ struct answer {
 struct answer answer_keep(
     struct arena *arena, const struct client_result *result);
 
-/* Decides kind; a settled one marks the items of batch. */
-void answer_read(struct answer *answer, struct batch *batch);
+/* Decides kind; a settled one marks the items of batch. Texts in arena. */
+void answer_read(
+    struct answer *answer, struct batch *batch, struct arena *arena);
+
+/* Read, and it takes every event of the batch. */
+bool answer_takes_all(const struct answer *answer, const struct batch *batch);
 
 #endif

@@ -59,11 +59,24 @@ static void drop(
 	*list = link;
 }
 
+/* Asked for each entry several times: no formatting. */
 static const char *conversation_of(
     struct arena *arena, const struct entry *entry)
 {
-	return arena_printf(
-	    arena, "%s %s", entry->context_type, entry->context_id);
+	size_t type = strlen(entry->context_type);
+	size_t id = strlen(entry->context_id);
+	char *key = arena_alloc(arena, type + id + 2);
+
+	memcpy(key, entry->context_type, type);
+	key[type] = ' ';
+	memcpy(key + type + 1, entry->context_id, id);
+	return key;
+}
+
+static bool is_closed(const struct chooser *c, const struct entry *entry)
+{
+	return names_count(c->closed) > 0 &&
+	    names_find(c->closed, conversation_of(c->batch->arena, entry));
 }
 
 /* entry is for a later batch, and so is what follows in its conversation. */
@@ -199,7 +212,7 @@ static void consider(struct chooser *c, const struct entry *entry)
 		item_meet(c, item, entry);
 		return;
 	}
-	if (names_find(c->closed, conversation_of(batch->arena, entry))) {
+	if (is_closed(c, entry)) {
 		leave(c, entry);
 		return;
 	}
@@ -240,18 +253,23 @@ void batch_choose(struct batch *batch, struct arena *arena,
 {
 	const struct entry *entries = window->items;
 	struct chooser chooser = { batch, blocks, limits, NULL, 0 };
+	size_t end = window->count;
 
 	*batch = (struct batch){ .arena = arena };
 	batch->items = arena_array(arena, window->count, sizeof(struct item));
 	batch->by_entity = names_new(arena);
 	chooser.closed = names_new(arena);
-	for (size_t i = 0; i < window->count; i++)
+	for (size_t i = 0; i < end; i++) {
 		consider(&chooser, &entries[i]);
+		if (batch->live == limits->events_max && end == window->count &&
+		    window->count - i > BATCH_LOOK_ON)
+			end = i + BATCH_LOOK_ON;
+	}
 	batch->last_id = last_id(batch);
 	if (chooser.left_from)
 		batch->cursor = chooser.left_from - 1;
-	else if (window->count > 0)
-		batch->cursor = entries[window->count - 1].id;
+	else if (end > 0)
+		batch->cursor = entries[end - 1].id;
 }
 
 struct item *batch_find(const struct batch *batch, const char *entity_id)

@@ -25,7 +25,9 @@ enum {
 	BATCH_EVENTS_MAX = 50,
 	BATCH_RETRIES_MAX = 10,
 	BATCH_BYTES_MAX = 8 * 1024 * 1024,
-	BATCH_BODY_MAX = 10 * 1024 * 1024
+	BATCH_BODY_MAX = 10 * 1024 * 1024,
+	/* A full batch looks so much further for what joins it. */
+	BATCH_LOOK_ON = 100
 };
 
 /* Folded entries, in order. */

@@ -70,11 +70,9 @@ struct drain *drain_new(
 	struct drain *drain = ARENA_NEW(keep, struct drain);
 
 	drain->keep = keep;
-	drain->arena = arena_new();
-	drain->spare = arena_new();
-	drain->owed = arena_array(keep, DRAIN_WINDOW, sizeof(int64_t));
-	drain->windows[0] = arena_new();
-	drain->windows[1] = arena_new();
+	drain->scratch = arena_new();
+	drain->window = DRAIN_WINDOW;
+	drain->rescan_ms = DRAIN_RESCAN_MS;
 	drain->node = node;
 	drain->blocks = blocks_new();
 	drain->lease = *lease;
@@ -95,10 +93,9 @@ void drain_free(struct drain **drain)
 	if (!*drain)
 		return;
 	keep = (*drain)->keep;
-	arena_free(&(*drain)->arena);
-	arena_free(&(*drain)->spare);
-	arena_free(&(*drain)->windows[0]);
-	arena_free(&(*drain)->windows[1]);
+	arena_free(&(*drain)->scratch);
+	load_free(&(*drain)->load);
+	owed_done(&(*drain)->owed);
 	blocks_free(&(*drain)->blocks);
 	*drain = NULL;
 	arena_free(&keep);
@@ -117,15 +114,41 @@ bool drain_claim(struct conn *conn, struct arena *arena, int64_t worker,
 
 /* ---- reading and choosing ---- */
 
-static bool fetch(struct tx *tx, struct drain *drain, int64_t most,
+static bool rescan_due(const struct drain *drain)
+{
+	return clock_steady_ms() - drain->scanned_at >= drain->rescan_ms ||
+	    (drain->retry_at && clock_wall_ms() >= drain->retry_at);
+}
+
+bool drain_rescan_due(const struct drain *drain)
+{
+	return rescan_due(drain);
+}
+
+/* Those of settled that reading on from the cursor would meet again. */
+static size_t ids_above(
+    const struct drain *drain, const struct settled *settled, int64_t *above)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < settled->count; i++)
+		if (settled->ids[i] > drain->cursor)
+			above[count++] = settled->ids[i];
+	return count;
+}
+
+static bool fetch(struct tx *tx, struct drain *drain, size_t most,
     const struct settled *settled, struct rows *window, struct err *err)
 {
+	int64_t *above =
+	    arena_array(drain->scratch, settled->count, sizeof(int64_t));
+	size_t above_count = ids_above(drain, settled, above);
 	const struct entry *entries;
 
 	if (!sql_many(tx, &SQL_drain_fetch, entry_shape, window, err,
 		v_id(drain->lease.peer), v_text(drain->lease.token),
-		v_int(drain->cursor), v_int(most),
-		v_ids(settled->ids, settled->count)))
+		v_int(drain->cursor), v_int((int64_t)most),
+		v_ids(settled->ids, settled->count), v_ids(above, above_count)))
 		return false;
 	if (window->count == 0)
 		return err_set(err, ERR_CONFLICT, "the lease was lost");
@@ -133,6 +156,23 @@ static bool fetch(struct tx *tx, struct drain *drain, int64_t most,
 	if (!entries[0].id)
 		window->count = 0;
 	return true;
+}
+
+/* A backlog is read in larger pieces, large entries in smaller ones. */
+static void window_adapt(struct drain *drain, const struct rows *window)
+{
+	const struct entry *entries = window->items;
+	size_t bytes = 0;
+
+	if (window->count < drain->window)
+		return;
+	for (size_t i = 0; i < window->count; i++)
+		bytes += strlen(entries[i].payload);
+	if (bytes > DRAIN_WINDOW_BYTES && drain->window > BATCH_EVENTS_MAX)
+		drain->window /= 2;
+	else if (bytes < DRAIN_WINDOW_BYTES / 2 &&
+	    drain->window < DRAIN_WINDOW_MAX)
+		drain->window *= 2;
 }
 
 static size_t links_count(const struct link *link)
@@ -145,10 +185,9 @@ static size_t links_count(const struct link *link)
 }
 
 /* What met its delete or ran out of time leaves now, under the same lock. */
-static bool remove_settled(
-    struct tx *tx, const struct drain *drain, struct err *err)
+static bool remove_settled(struct tx *tx, const struct drain *drain,
+    const struct batch *batch, struct err *err)
 {
-	const struct batch *batch = &drain->batch;
 	size_t cancelled = links_count(batch->cancelled);
 	size_t expired = links_count(batch->expired);
 	size_t count = 0;
@@ -178,110 +217,88 @@ static void from_start(struct drain *drain)
 {
 	drain->cursor = 0;
 	drain->whole = true;
+	drain->lingering = false;
+	drain->passed = 0;
+	drain->retry_at = 0;
+	drain->rescan_ms = DRAIN_RESCAN_MS;
 	drain->scanned_at = clock_steady_ms();
 	blocks_clear(drain->blocks);
 }
 
-static void choose(struct drain *drain)
+/* A peer that is not known to answer gets one batch, not a load of them. */
+static size_t batches_max(const struct drain *drain)
 {
-	struct entry *entries = drain->window.items;
-	const struct rows rest = {
-		drain->window_at > 0 ? entries + drain->window_at : entries,
-		drain->window.count - drain->window_at,
-	};
+	const struct drain_lease *lease = &drain->lease;
+
+	return lease->retry_batch_limit || lease->transport_failures ||
+		lease->auth_failures || strcmp(lease->status, "active") != 0
+	    ? 1
+	    : LOAD_BATCHES_MAX;
+}
+
+static void note_passed(struct drain *drain, const struct rows *window)
+{
+	const struct entry *entries = window->items;
+	int64_t now = clock_wall_ms();
+
+	drain->passed += (int64_t)window->count;
+	for (size_t i = 0; i < window->count; i++)
+		if (entries[i].retry_at > now &&
+		    (!drain->retry_at || entries[i].retry_at < drain->retry_at))
+			drain->retry_at = entries[i].retry_at;
+}
+
+static bool look_once(struct tx *tx, struct drain *drain,
+    const struct settled *settled, struct err *err)
+{
+	struct load *load = drain->load;
 	int64_t limit = drain->lease.retry_batch_limit;
 	const struct batch_limits limits = {
 		.events_max = limit ? (size_t)limit : BATCH_EVENTS_MAX,
 		.presented_through = drain->lease.presented_through,
 		.now = clock_wall_ms(),
 	};
+	size_t asked = drain->window;
 
-	batch_choose(
-	    &drain->batch, drain->arena, drain->blocks, &rest, &limits);
-	if (rest.count > 0)
-		drain->cursor = drain->batch.cursor;
-	while (drain->window_at < drain->window.count &&
-	    entries[drain->window_at].id <= drain->cursor)
-		drain->window_at++;
-}
-
-/* What was read and not yet sent is still as it was: entries only come and
- * go through us, and nothing but plain acceptance has happened since. */
-static bool window_serves(const struct drain *drain)
-{
-	return drain->window.count - drain->window_at >= BATCH_EVENTS_MAX &&
-	    drain->plain && drain->cursor != 0 && !blocks_any(drain->blocks) &&
-	    clock_steady_ms() - drain->scanned_at < DRAIN_RESCAN_MS;
-}
-
-/* Nothing was folded, dropped, brought back or left behind: what follows the
- * cursor is untouched. */
-static bool is_plain(const struct batch *batch)
-{
-	if (batch->live != batch->count || batch->retries || batch->cancelled ||
-	    batch->expired || batch->last_id > batch->cursor)
+	load_reset(load);
+	if (!fetch(tx, drain, asked, settled, &load->window, err))
 		return false;
-	for (size_t i = 0; i < batch->count; i++)
-		if (batch->items[i].folded)
-			return false;
-	return true;
-}
-
-/*
- * Nothing has to be read, so nothing is said to the database either: what is
- * settled is acknowledged with the next reading, within a second. A crash
- * until then sends it again, and the peer knows it.
- */
-static void owe(struct drain *drain, const struct settled *settled)
-{
-	assert(settled->count <= DRAIN_WINDOW);
-	if (settled->count > 0)
-		memcpy(drain->owed, settled->ids,
-		    settled->count * sizeof(settled->ids[0]));
-	drain->owed_count = settled->count;
-}
-
-static bool look_once(struct tx *tx, struct drain *drain,
-    const struct settled *settled, struct err *err)
-{
-	if (window_serves(drain)) {
-		owe(drain, settled);
-	} else {
-		if (!fetch(
-			tx, drain, DRAIN_WINDOW, settled, &drain->window, err))
-			return false;
-		drain->window_at = 0;
-	}
-	choose(drain);
-	drain->plain = is_plain(&drain->batch);
-	return remove_settled(tx, drain, err);
+	load_choose(
+	    load, drain->blocks, &limits, batches_max(drain), &drain->cursor);
+	drain->more = load->plain && load->count > 0 &&
+	    load->window.count == asked && batches_max(drain) > 1;
+	note_passed(drain, &load->window);
+	window_adapt(drain, &load->window);
+	return remove_settled(tx, drain, load_last(load), err);
 }
 
 /*
  * Reads on from the cursor until something can go; from the start when that
  * is dry, for entries commit late, and at least every second. One step passes
- * over so many windows and no more; the next one goes on from there.
+ * over so many windows and no more; the next one goes on from there. What was
+ * found long and waiting is not read again each time.
  */
 static bool look(struct tx *tx, struct drain *drain, struct settled settled,
     bool goes_on, struct err *err)
 {
-	if (!goes_on &&
-	    clock_steady_ms() - drain->scanned_at >= DRAIN_RESCAN_MS)
+	if (!goes_on && rescan_due(drain))
 		drain->cursor = 0;
 	if (drain->cursor == 0)
 		from_start(drain);
 	for (int windows = 0; windows < DRAIN_WINDOWS_MAX; windows++) {
+		size_t asked = drain->window;
+
 		if (!look_once(tx, drain, &settled, err))
 			return false;
 		settled.count = 0;
-		if (drain->batch.live > 0) {
+		if (drain->load->count > 0) {
 			drain->whole = false;
 			return true;
 		}
-		if (drain->window.count == DRAIN_WINDOW &&
+		if (drain->load->window.count == asked &&
 		    !blocks_full(drain->blocks))
 			continue;
-		if (drain->whole)
+		if (drain->whole || drain->lingering)
 			return true;
 		from_start(drain);
 	}
@@ -291,14 +308,21 @@ static bool look(struct tx *tx, struct drain *drain, struct settled settled,
 
 /* ---- presenting ---- */
 
+static int64_t last_id(const struct load *load)
+{
+	return load->count > 0 ? load->parcels[load->count - 1].batch.last_id
+			       : 0;
+}
+
 static bool present(struct tx *tx, struct drain *drain, struct err *err)
 {
-	bool backlog = drain->window.count == DRAIN_WINDOW;
 	struct marked marked;
 
 	if (!sql_one(tx, &SQL_drain_present, marked_shape, &marked, err,
 		v_id(drain->lease.peer), v_text(drain->lease.token),
-		v_int(drain->batch.last_id), v_int(backlog ? DRAIN_AHEAD : 0)))
+		v_int(last_id(drain->load)),
+		v_int(drain->load->window.count >= DRAIN_WINDOW ? DRAIN_AHEAD
+								: 0)))
 		return false;
 	if (!tx_commit(tx, err))
 		return false;
@@ -306,43 +330,15 @@ static bool present(struct tx *tx, struct drain *drain, struct err *err)
 	return true;
 }
 
-static bool must_present(const struct drain *drain)
+/* The mark must be on the disk before a POST leaves. */
+static bool present_commit(
+    struct tx *tx, struct drain *drain, bool lazy, struct err *err)
 {
-	return drain->batch.live > 0 &&
-	    drain->batch.last_id > drain->lease.presented_through;
-}
-
-/* ---- the request ---- */
-
-static void sign(struct drain *drain)
-{
-	struct arena *arena = drain->arena;
-	const char *timestamp =
-	    arena_printf(arena, "%" PRId64, clock_wall_ms());
-	const char *nonce = nonce_fresh(arena);
-	char signature[SIGN_TEXT_MAX];
-
-	sign_make(drain->secret, timestamp, nonce, drain->body, signature);
-	drain->headers[0] = (struct http_header){ "X-Federation-Signature",
-		arena_text(arena, signature) };
-	drain->headers[1] = (struct http_header){ "X-Federation-Origin",
-		drain->node->origin.text };
-	drain->headers[2] =
-	    (struct http_header){ "X-Federation-Timestamp", timestamp };
-	drain->headers[3] = (struct http_header){ "X-Federation-Nonce", nonce };
-	drain->headers[4] =
-	    (struct http_header){ "Content-Type", "application/json" };
-}
-
-static void write_request(struct drain *drain)
-{
-	struct buf buf;
-
-	buf_init(&buf, drain->arena, BATCH_BODY_MAX);
-	batch_write(&drain->batch, drain->node->origin.text, &buf);
-	drain->body = buf_bytes(&buf);
-	sign(drain);
-	drain->sending = true;
+	if (last_id(drain->load) <= drain->lease.presented_through)
+		return tx_commit(tx, err);
+	if (lazy && !tx_commit(tx, err))
+		return false;
+	return present(tx, drain, err);
 }
 
 /* ---- a step ---- */
@@ -360,11 +356,12 @@ static bool read_secret(struct tx *tx, struct drain *drain, struct err *err)
 	return true;
 }
 
-static bool give_back(struct tx *tx, struct drain *drain, struct err *err)
+static bool give_back(
+    struct tx *tx, struct drain *drain, int64_t rest_ms, struct err *err)
 {
+	load_reset(drain->load);
 	return sql_none(tx, &SQL_drain_release, err, v_id(drain->lease.peer),
-		   v_text(drain->lease.token),
-		   v_span(drain->passed_over ? PASSED_OVER_MS : 0)) &&
+		   v_text(drain->lease.token), v_span(rest_ms)) &&
 	    tx_commit(tx, err);
 }
 
@@ -374,6 +371,24 @@ static bool acknowledge_only(struct tx *tx, struct drain *drain,
 	struct rows none;
 
 	return settled->count == 0 || fetch(tx, drain, 0, settled, &none, err);
+}
+
+/* Nothing can go. What waits behind a refusal is looked at again after a
+ * second; when it is much, only what is new, and all of it later. */
+static bool rest(struct tx *tx, struct drain *drain, struct err *err)
+{
+	int64_t passed = drain->passed;
+
+	if (!blocks_any(drain->blocks))
+		return give_back(tx, drain, 0, err);
+	if (passed < DRAIN_LINGER_AT || !drain->may_linger)
+		return give_back(tx, drain, PASSED_OVER_MS, err);
+	load_reset(drain->load);
+	drain->lingering = true;
+	drain->linger = true;
+	drain->rescan_ms =
+	    passed < DRAIN_LINGER_MAX_MS ? passed : DRAIN_LINGER_MAX_MS;
+	return tx_commit(tx, err);
 }
 
 static bool go_on(struct tx *tx, struct drain *drain,
@@ -390,43 +405,22 @@ static bool go_on(struct tx *tx, struct drain *drain,
 		return false;
 	if (drain->again)
 		return tx_commit(tx, err);
-	if (drain->batch.live == 0) {
-		drain->passed_over = blocks_any(drain->blocks);
-		return give_back(tx, drain, err);
-	}
-	/* The mark must be on the disk before the POST leaves. */
-	if (must_present(drain)) {
-		if (lazy && !tx_commit(tx, err))
-			return false;
-		if (!present(tx, drain, err))
-			return false;
-	} else if (!tx_commit(tx, err)) {
+	if (drain->load->count == 0)
+		return rest(tx, drain, err);
+	if (!present_commit(tx, drain, lazy, err))
 		return false;
-	}
-	write_request(drain);
+	load_seal(drain->load, drain->node, drain->secret);
 	return true;
 }
 
-/* The batch that is out keeps its arena, what was read keeps its own. */
-static void step_arenas(struct drain *drain)
+static bool step_ahead(struct tx *tx, struct drain *drain,
+    const struct settled *settled, struct err *err)
 {
-	struct arena *before = drain->arena;
-
-	drain->arena = drain->spare;
-	drain->spare = before;
-	arena_reset(drain->arena);
-	arena_reset(drain->windows[1]);
-}
-
-/* A window that was read in this step is the one to keep. */
-static void step_windows(struct drain *drain, const void *before)
-{
-	struct arena *kept = drain->windows[1];
-
-	if (drain->window.items == before)
-		return;
-	drain->windows[1] = drain->windows[0];
-	drain->windows[0] = kept;
+	if (!look_once(tx, drain, settled, err) ||
+	    !present_commit(tx, drain, true, err))
+		return false;
+	load_seal(drain->load, drain->node, drain->secret);
+	return true;
 }
 
 static bool step_in(
@@ -434,9 +428,12 @@ static bool step_in(
 {
 	struct settled settled = { 0 };
 
-	if (drain->has_answer && !settle(tx, drain, &settled, err))
+	if (!settle(tx, drain, &settled, err))
 		return false;
-	drain->has_answer = false;
+	drain->out = NULL;
+	drain->owed.count = 0;
+	if (drain->ahead)
+		return step_ahead(tx, drain, &settled, err);
 	if (!drain->secret && !drain->fresh_secret) {
 		settled.over = true;
 		if (!settle_unsendable(tx, drain, err))
@@ -444,32 +441,34 @@ static bool step_in(
 	}
 	if (settled.over || drain->leaving)
 		return acknowledge_only(tx, drain, &settled, err) &&
-		    give_back(tx, drain, err);
+		    give_back(tx, drain, 0, err);
 	return go_on(tx, drain, &settled, lazy, err);
 }
 
 bool drain_step(struct conn *conn, struct drain *drain, struct err *err)
 {
-	const void *window = drain->window.items;
 	AUTO(tx_end) struct tx *tx = NULL;
-	bool lazy = drain->has_answer;
-	bool good;
+	bool lazy = drain->ahead || drain->out || drain->owed.count > 0;
 
-	step_arenas(drain);
-	drain->sending = false;
-	tx = tx_new(conn, drain->windows[1]);
+	arena_reset(drain->scratch);
+	if (!drain->load)
+		drain->load = load_new();
+	load_reset(drain->load);
+	drain->linger = false;
+	drain->more = false;
+	tx = tx_new(conn, drain->load->arena);
 	if (lazy)
 		tx_lazy(tx);
-	good = step_in(tx, drain, lazy, err);
-	step_windows(drain, window);
-	return good;
+	return step_in(tx, drain, lazy, err);
 }
 
 bool drain_release(struct conn *conn, struct drain *drain, struct err *err)
 {
 	AUTO(tx_end) struct tx *tx = NULL;
 
-	arena_reset(drain->arena);
-	tx = tx_new(conn, drain->arena);
-	return give_back(tx, drain, err);
+	arena_reset(drain->scratch);
+	if (!drain->load)
+		drain->load = load_new();
+	tx = tx_new(conn, drain->scratch);
+	return give_back(tx, drain, 0, err);
 }

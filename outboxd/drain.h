@@ -1,14 +1,17 @@
 /*
  * drain -- emptying one peer's outbox under its lease, a step at a time.
  *
- * A step books the answer to the last batch, acknowledges and reads on in one
- * fenced statement, chooses the next batch, makes durable that it is being
- * presented, and leaves a signed request to be sent; or it gives the lease
- * back. No transaction is open between two steps. A step that fails has lost
- * its lease or the database: drain_release tries to give the lease back, and
- * nothing that was not booked is lost.
+ * A step books the answer that was no plain acceptance, acknowledges and reads
+ * on in one fenced statement, chooses the next batches, makes durable that
+ * they are being presented, and leaves a load of signed requests; or it gives
+ * the lease back. A step ahead is taken while batches of the last load are
+ * still on their way: it acknowledges and reads on, and nothing else. No
+ * transaction is open between two steps. A step that fails has lost its lease
+ * or the database: drain_release tries to give the lease back, and nothing
+ * that was not booked is lost.
  *
- * Steps run on worker threads; between them the drain is the loop's.
+ * Steps run on worker threads; between them the drain is the loop's. What it
+ * may read during a step ahead is named below.
  */
 #ifndef POSTRIDER_DRAIN_H
 #define POSTRIDER_DRAIN_H
@@ -16,15 +19,20 @@
 #include "common/federation/node.h"
 #include "common/pg/sql.h"
 #include "outboxd/answer.h"
-#include "outboxd/batch.h"
+#include "outboxd/load.h"
 
 enum {
-	DRAIN_WINDOW = 200, /* entries read at once */
+	DRAIN_WINDOW = 200, /* entries read at first; more during a backlog */
+	DRAIN_WINDOW_MAX = 800,
+	DRAIN_WINDOW_BYTES = 512 * 1024, /* and fewer when they are large */
 	DRAIN_WINDOWS_MAX = 10,
-	DRAIN_AHEAD = 1000, /* presented ahead of a backlog */
+	DRAIN_AHEAD = 4000, /* presented ahead of a backlog */
 	DRAIN_RESCAN_MS = 1000,
-	DRAIN_HEADERS = 5,
-	DRAIN_CULPRITS_MAX = 3 /* in a row; then it is the peer, not them */
+	DRAIN_CULPRITS_MAX = 3, /* in a row; then it is the peer, not them */
+	/* After so many entries that have to wait the lease is kept, and they
+	 * are read again after a millisecond each, half a minute at most. */
+	DRAIN_LINGER_AT = 1000,
+	DRAIN_LINGER_MAX_MS = 30 * 1000
 };
 
 /* A peer as claimed. */
@@ -44,38 +52,39 @@ struct drain_lease {
 struct drain {
 	struct drain_lease lease;
 	const struct node *node;
-	struct arena *keep;  /* as long as the lease */
-	struct arena *arena; /* of the batch that is out */
-	struct arena *spare; /* of the batch before or after it */
-	const char *secret;  /* NULL: it does not open */
+	struct arena *keep;    /* as long as the lease */
+	struct arena *scratch; /* of a step */
+	const char *secret;    /* NULL: it does not open */
 	const char *url;
 	struct blocks *blocks;
-	struct arena *windows[2]; /* what was read, and what is read next */
-	struct rows window;
-	int64_t *owed; /* settled, and acknowledged with the next reading */
-	size_t owed_count;
-	size_t window_at; /* entries before it are in no later batch */
-	struct batch batch;
+	size_t window; /* entries to read next */
 	int64_t cursor;
 	int64_t scanned_at;  /* steady ms: last reading from the start */
+	int64_t rescan_ms;   /* how long it holds */
+	int64_t retry_at;    /* wall ms: the first that is set aside is due */
+	int64_t passed;	     /* entries read since, that could not go */
 	int64_t answered_at; /* steady ms: last time the peer's row heard so */
 	int64_t culprits;
-	bool whole;	  /* this reading began at the start */
-	bool plain;	  /* see window_serves */
-	bool passed_over; /* entries wait although none can go */
+	bool whole;	/* this reading began at the start */
+	bool lingering; /* it found nothing that may go, and much that waits */
 
 	/* Set by the loop before a step. */
-	bool has_answer;
+	struct load *load;	 /* empty, or NULL */
+	struct owed owed;	 /* accepted since the last step */
+	int status;		 /* of the last answer that was an acceptance */
+	int64_t max_upload_size; /* it named */
+	struct parcel *out;	 /* its answer is to be booked */
 	struct answer answer;
+	bool ahead;	   /* batches are out: only acknowledge and read on */
 	bool leaving;	   /* book, then give the lease back */
+	bool may_linger;   /* nobody waits for our room */
 	bool fresh_secret; /* told of a change: read it and entries again */
 	bool uncounted;	   /* a failure is ours, not the peer's */
 
-	/* Left by a step. */
-	bool sending; /* there is a request to send; else it is over, */
-	bool again;   /* or there was so much to pass over: one more step */
-	struct bytes body;
-	struct http_header headers[DRAIN_HEADERS];
+	/* Left by a step; the load is empty when there is nothing to send. */
+	bool again;  /* there was so much to pass over: one more step */
+	bool linger; /* not given back: one more step after a second */
+	bool more;   /* the load may be followed by a step ahead */
 };
 
 /* Lease at most room due peers; rows of struct drain_lease. Commits. */
@@ -86,6 +95,9 @@ MUST_CHECK bool drain_claim(struct conn *conn, struct arena *arena,
 struct drain *drain_new(
     const struct drain_lease *lease, const struct node *node);
 void drain_free(struct drain **drain);
+
+/* Is it time to read from the start again? Not during a step. */
+bool drain_rescan_due(const struct drain *drain);
 
 MUST_CHECK bool drain_step(
     struct conn *conn, struct drain *drain, struct err *err);

@@ -23,7 +23,8 @@ RETURNING p.id AS peer, p.origin, p.lease_token::text AS token, p.status,
           p.retry_batch_limit, p.remote_max_upload_size;
 
 -- name: drain_fetch :many
--- $1 peer, $2 token, $3 cursor, $4 window, $5 what is settled
+-- $1 peer, $2 token, $3 cursor, $4 window, $5 what is settled, $6 of that: what is
+-- above the cursor (a list that is searched for each entry that is read)
 -- Acknowledges and reads on, in one statement and only for the holder. Without
 -- the lease there is no row; with it and an empty outbox one row of NULLs. The
 -- cursor is a hint: entries commit late. ANY: a range without a lower bound
@@ -39,7 +40,7 @@ SELECT e.id, e.context_type, e.context_id, e.event_type, e.entity_id, e.payload,
        e.encryption_version, e.created_at, e.expires_at, e.retry_at, e.refusals, e.reason
   FROM held LEFT JOIN LATERAL (
         SELECT * FROM federation_outbox o
-         WHERE o.peer_id = $1 AND o.id > $3 AND o.id <> ALL ($5::bigint[])
+         WHERE o.peer_id = $1 AND o.id > $3 AND o.id <> ALL ($6::bigint[])
          ORDER BY o.peer_id, o.id LIMIT $4) e ON true;
 
 -- name: drain_remove :none

@@ -133,10 +133,8 @@ static void item_settle(struct drain *drain, struct settled *settled,
 	/* What waited behind a retry is free again, or knows it must wait. */
 	if (item->retry)
 		drain->cursor = 0;
-	drain->plain &= item->accepted;
 	if (item->accepted) {
 		acknowledge(settled, item, REMOVED_ACCEPTED);
-		metric_add(&figure_attempts, ATTEMPT_ACCEPTED, 1);
 		return;
 	}
 	switch (reason_class(item->event_type, item->refused)) {
@@ -220,7 +218,7 @@ static bool row_is_current(
 static bool peer_answered(struct tx *tx, struct drain *drain, struct err *err)
 {
 	struct drain_lease *lease = &drain->lease;
-	int64_t upload = drain->answer.max_upload_size;
+	int64_t upload = drain->max_upload_size;
 	int64_t limit = lease->retry_batch_limit * 2;
 
 	drain->culprits = 0;
@@ -229,7 +227,7 @@ static bool peer_answered(struct tx *tx, struct drain *drain, struct err *err)
 	if (row_is_current(drain, limit, upload))
 		return true;
 	if (!sql_none(tx, &SQL_settle_peer_answered, err, v_id(lease->peer),
-		v_text(lease->token), v_int(drain->answer.status), v_id(upload),
+		v_text(lease->token), v_int(drain->status), v_id(upload),
 		v_id(limit)))
 		return false;
 	drain->answered_at = clock_steady_ms();
@@ -242,34 +240,38 @@ static bool peer_answered(struct tx *tx, struct drain *drain, struct err *err)
 	    state_change(tx, drain, "active", "accepted a batch", err);
 }
 
-static void sent_log(const struct drain *drain)
+void settle_log(const struct drain_lease *lease, const struct parcel *parcel,
+    const struct answer *answer)
 {
+	const struct batch *batch = &parcel->batch;
 	size_t accepted = 0;
 
-	for (size_t i = 0; i < drain->batch.count; i++)
-		accepted += drain->batch.items[i].accepted;
-	metric_observe_us(&figure_duration, 0, drain->answer.took_ms * 1000);
-	metric_set(&figure_batch, 0, (double)drain->batch.live);
-	log_info("outbox.sent", F("peer", v_text(drain->lease.origin)),
-	    F("code", v_int(drain->answer.status)),
-	    F("ms", v_int(drain->answer.took_ms)),
-	    F("events", v_int((int64_t)drain->batch.live)),
+	for (size_t i = 0; i < batch->count; i++)
+		accepted += batch->items[i].accepted;
+	metric_add(&figure_attempts, ATTEMPT_ACCEPTED, (int64_t)accepted);
+	metric_observe_us(&figure_duration, 0, answer->took_ms * 1000);
+	metric_set(&figure_batch, 0, (double)batch->live);
+	log_info("outbox.sent", F("peer", v_text(lease->origin)),
+	    F("code", v_int(answer->status)), F("ms", v_int(answer->took_ms)),
+	    F("events", v_int((int64_t)batch->live)),
 	    F("accepted", v_int((int64_t)accepted)),
-	    F("bytes", v_int((int64_t)drain->body.len)));
+	    F("bytes", v_int((int64_t)parcel->body.len)));
 }
 
 static bool settle_answered(struct tx *tx, struct drain *drain,
     struct settled *settled, struct err *err)
 {
-	struct batch *batch = &drain->batch;
+	struct batch *batch = &drain->out->batch;
 	struct refusals refusals;
 
-	refusals_init(&refusals, batch->arena, entries_in(batch));
+	refusals_init(&refusals, drain->scratch, entries_in(batch));
 	for (size_t i = 0; i < batch->count; i++)
 		if (!batch->items[i].cancelled)
 			item_settle(
 			    drain, settled, &refusals, &batch->items[i]);
-	sent_log(drain);
+	settle_log(&drain->lease, drain->out, &drain->answer);
+	drain->status = drain->answer.status;
+	drain->max_upload_size = drain->answer.max_upload_size;
 	return refusals_book(tx, drain, &refusals, err) &&
 	    peer_answered(tx, drain, err);
 }
@@ -332,7 +334,8 @@ static bool settle_blamed(struct tx *tx, struct drain *drain,
     struct settled *settled, struct err *err)
 {
 	struct drain_lease *lease = &drain->lease;
-	size_t live = drain->batch.live;
+	const struct batch *batch = &drain->out->batch;
+	size_t live = batch->live;
 	struct refusals refusals;
 
 	metric_add(&figure_failures, FAILED_BATCH, 1);
@@ -340,11 +343,11 @@ static bool settle_blamed(struct tx *tx, struct drain *drain,
 		settled->over = true;
 		return peer_failed(tx, drain, 1, 0, err);
 	}
-	refusals_init(&refusals, drain->batch.arena, entries_in(&drain->batch));
+	refusals_init(&refusals, drain->scratch, entries_in(batch));
 	if (live == 1) {
 		drain->culprits++;
-		bury(drain, &refusals, only_item(&drain->batch),
-		    drain->answer.text, NULL);
+		bury(drain, &refusals, only_item(batch), drain->answer.text,
+		    NULL);
 	}
 	lease->retry_batch_limit = live == 1 ? 0 : (int64_t)(live + 1) / 2;
 	drain->cursor = 0;
@@ -354,19 +357,9 @@ static bool settle_blamed(struct tx *tx, struct drain *drain,
 		v_int(drain->answer.status));
 }
 
-bool settle(struct tx *tx, struct drain *drain, struct settled *settled,
-    struct err *err)
+static bool settle_out(struct tx *tx, struct drain *drain,
+    struct settled *settled, struct err *err)
 {
-	struct arena *arena = drain->batch.arena;
-
-	settled->ids = arena_array(arena,
-	    drain->owed_count + entries_in(&drain->batch), sizeof(int64_t));
-	if (drain->owed_count > 0)
-		memcpy(settled->ids, drain->owed,
-		    drain->owed_count * sizeof(drain->owed[0]));
-	settled->count = drain->owed_count;
-	drain->owed_count = 0;
-	answer_read(&drain->answer, &drain->batch);
 	settled->over = drain->answer.kind != ANSWER_SETTLED &&
 	    drain->answer.kind != ANSWER_BLAMED;
 	switch (drain->answer.kind) {
@@ -384,6 +377,31 @@ bool settle(struct tx *tx, struct drain *drain, struct settled *settled,
 		return true;
 	}
 	return true;
+}
+
+bool settle(struct tx *tx, struct drain *drain, struct settled *settled,
+    struct err *err)
+{
+	const struct owed *owed = &drain->owed;
+	size_t most = owed->count;
+
+	if (drain->out)
+		most += entries_in(&drain->out->batch);
+	settled->ids = arena_array(drain->scratch, most, sizeof(int64_t));
+	settled->count = owed->count;
+	if (owed->count > 0) {
+		memcpy(settled->ids, owed->ids,
+		    owed->count * sizeof(owed->ids[0]));
+		metric_add(
+		    &figure_removed, REMOVED_ACCEPTED, (int64_t)owed->count);
+		if (!peer_answered(tx, drain, err))
+			return false;
+	}
+	if (!drain->out)
+		return true;
+	if (!drain->answer.read)
+		answer_read(&drain->answer, &drain->out->batch, drain->scratch);
+	return settle_out(tx, drain, settled, err);
 }
 
 bool settle_unsendable(struct tx *tx, struct drain *drain, struct err *err)

@@ -20,6 +20,11 @@ struct settled {
 	bool over; /* the lease is to be given back now */
 };
 
+/* A batch that was answered: the log and the figures. Any thread. */
+void settle_log(const struct drain_lease *lease, const struct parcel *parcel,
+    const struct answer *answer);
+
+/* What was accepted whole, and the batch that is out, if one is. */
 MUST_CHECK bool settle(struct tx *tx, struct drain *drain,
     struct settled *settled, struct err *err);
 

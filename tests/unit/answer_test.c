@@ -52,7 +52,7 @@ static struct answer read_answer(int status, const char *body)
 		batch.items[i].accepted = false;
 		batch.items[i].refused = NULL;
 	}
-	answer_read(&answer, &batch);
+	answer_read(&answer, &batch, batch.arena);
 	return answer;
 }
 
@@ -146,7 +146,7 @@ Test(answer, pauses_as_long_as_asked_within_bounds)
 			.retry_after_ms = cases[i].after,
 		};
 
-		answer_read(&answer, &batch);
+		answer_read(&answer, &batch, batch.arena);
 		cr_expect_eq(answer.kind, ANSWER_PAUSE);
 		cr_expect_eq(answer.pause_ms, cases[i].pause, "case %zu", i);
 	}
@@ -162,10 +162,10 @@ Test(answer, none_at_all_is_a_failure_of_the_way)
 	for (size_t i = 0; i < COUNT(outcomes); i++) {
 		struct answer answer = { .outcome = outcomes[i] };
 
-		answer_read(&answer, &batch);
+		answer_read(&answer, &batch, batch.arena);
 		cr_expect_eq(answer.kind, ANSWER_TRANSPORT, "case %zu", i);
 	}
-	answer_read(&aborted, &batch);
+	answer_read(&aborted, &batch, batch.arena);
 	cr_expect_eq(aborted.kind, ANSWER_ABORTED);
 }
 

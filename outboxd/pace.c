@@ -1,0 +1,179 @@
+#include "outboxd/pace.h"
+
+#include <uthash.h>
+
+enum {
+	MINUTE_MS = 60 * 1000,
+	FORGET_MS = 10 * MINUTE_MS,
+	SWEEP_AT = 1024 /* peers: then those that say nothing are forgotten */
+};
+
+struct limit {
+	int64_t peer;
+	int64_t minute_at; /* when the minute began that is counted */
+	int64_t count;
+	int64_t before; /* the count of the minute before it */
+	int64_t sent_at;
+	int64_t refused_at;
+	int64_t ceiling; /* what it took before it refused */
+	int64_t rate;	 /* a minute; 0: no limit */
+	int64_t raised_at;
+	UT_hash_handle hh;
+};
+
+struct pace {
+	struct limit *limits;
+};
+
+/* NOLINTBEGIN(readability-function-size): the macros of uthash */
+static struct limit *limit_find(const struct pace *pace, int64_t peer)
+{
+	struct limit *limit;
+
+	HASH_FIND(hh, pace->limits, &peer, sizeof(peer), limit);
+	return limit;
+}
+
+static void limit_add(struct pace *pace, struct limit *limit)
+{
+	HASH_ADD(hh, pace->limits, peer, sizeof(limit->peer), limit);
+}
+
+static void limit_remove(struct pace *pace, struct limit *limit)
+{
+	HASH_DELETE(hh, pace->limits, limit);
+	free(limit);
+}
+/* NOLINTEND(readability-function-size) */
+
+static void sweep(struct pace *pace, int64_t now)
+{
+	struct limit *limit = pace->limits;
+
+	while (limit) {
+		struct limit *next = limit->hh.next;
+
+		if (!limit->rate && now - limit->sent_at > 2 * MINUTE_MS)
+			limit_remove(pace, limit);
+		limit = next;
+	}
+}
+
+static struct limit *limit_of(struct pace *pace, int64_t peer, int64_t now)
+{
+	struct limit *limit = limit_find(pace, peer);
+
+	if (limit)
+		return limit;
+	if (HASH_COUNT(pace->limits) % SWEEP_AT == SWEEP_AT - 1)
+		sweep(pace, now);
+	limit = calloc(1, sizeof(*limit));
+	if (!limit)
+		abort();
+	limit->peer = peer;
+	limit->minute_at = now;
+	limit_add(pace, limit);
+	return limit;
+}
+
+/* A new minute begins when the last one is over. */
+static void turn_minute(struct limit *limit, int64_t now)
+{
+	if (now - limit->minute_at < MINUTE_MS)
+		return;
+	limit->before =
+	    now - limit->minute_at < 2 * MINUTE_MS ? limit->count : 0;
+	limit->count = 0;
+	limit->minute_at = now;
+}
+
+static int64_t within(int64_t value, int64_t least, int64_t most)
+{
+	if (value < least)
+		return least;
+	return value < most ? value : most;
+}
+
+/* A minute without a refusal: a little nearer to the ceiling, and beyond it
+ * when it was met long ago. */
+static void raise_rate(struct limit *limit, int64_t now)
+{
+	int64_t most = limit->ceiling * 95 / 100;
+
+	if (!limit->rate || now - limit->raised_at < MINUTE_MS)
+		return;
+	limit->raised_at = now;
+	if (now - limit->refused_at >= FORGET_MS)
+		limit->rate += limit->rate / 4 + 1;
+	else if (limit->rate < most)
+		limit->rate++;
+	if (limit->rate > PACE_MOST)
+		limit->rate = 0;
+}
+
+void pace_sent(struct pace *pace, int64_t peer, int64_t now)
+{
+	struct limit *limit = limit_of(pace, peer, now);
+
+	turn_minute(limit, now);
+	limit->count++;
+	limit->sent_at = now;
+}
+
+void pace_refused(struct pace *pace, int64_t peer, int64_t now)
+{
+	struct limit *limit = limit_of(pace, peer, now);
+	int64_t took;
+
+	turn_minute(limit, now);
+	/* The refused one was not taken. */
+	took = limit->count > limit->before ? limit->count - 1 : limit->before;
+	if (limit->rate && took > limit->rate)
+		took = limit->rate;
+	limit->ceiling = within(took, PACE_LEAST, PACE_MOST);
+	limit->rate = within(limit->ceiling * 9 / 10, PACE_LEAST, PACE_MOST);
+	limit->refused_at = now;
+	limit->raised_at = now;
+}
+
+int64_t pace_wait_ms(struct pace *pace, int64_t peer, int64_t now)
+{
+	struct limit *limit = limit_find(pace, peer);
+	int64_t next;
+
+	if (!limit)
+		return 0;
+	raise_rate(limit, now);
+	if (!limit->rate)
+		return 0;
+	next = limit->sent_at + (MINUTE_MS + limit->rate - 1) / limit->rate;
+	return next > now ? next - now : 0;
+}
+
+int64_t pace_limit(const struct pace *pace, int64_t peer)
+{
+	const struct limit *limit = limit_find(pace, peer);
+
+	return limit ? limit->rate : 0;
+}
+
+struct pace *pace_new(void)
+{
+	struct pace *pace = calloc(1, sizeof(*pace));
+
+	if (!pace)
+		abort();
+	return pace;
+}
+
+void pace_free(struct pace **pace)
+{
+	struct limit *limit;
+
+	if (!*pace)
+		return;
+	while ((limit = (*pace)->limits))
+		limit_remove(*pace, limit);
+	free(*pace);
+	*pace = NULL;
+}
