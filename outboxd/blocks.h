@@ -1,9 +1,11 @@
 /*
  * blocks -- what must wait behind an entry that was refused for now.
  *
- * The reason says what: the conversation or the thing itself (DESIGN 4, third
- * invariant). Known while a peer is leased, forgotten when its entries are
- * read from the start again: the entries that are set aside say it anew.
+ * The reason says what: the conversation, the message that the event is about,
+ * or the thing itself (DESIGN 4, third invariant). What is about a thing that
+ * waits, as a reaction is about its message, waits too. Known while a peer is
+ * leased, forgotten when its entries are read from the start again: the entries
+ * that are set aside say it anew.
  *
  * One thread at a time.
  */

@@ -72,6 +72,7 @@ static void *worker_begin(void *ctx)
 		.application = outboxd->application,
 		.signals_after = true,
 		.statement_timeout_ms = STATEMENT_TIMEOUT_MS,
+		.by_index = true,
 	};
 	struct outboxd_worker *worker = calloc(1, sizeof(*worker));
 
@@ -261,15 +262,6 @@ static void parts_begin(struct outboxd *outboxd)
 	outboxd->tick = loop_timer_new(outboxd->loop, on_tick, outboxd);
 }
 
-/*
- * A plan made while the outbox was empty would read all of it for every batch
- * once it is full. An operator's own options stand.
- */
-static void plans_by_index(void)
-{
-	setenv("PGOPTIONS", "-c enable_seqscan=off", 0);
-}
-
 static bool outboxd_start(struct daemon *daemon, struct err *err)
 {
 	const struct conf_common *conf = &outboxd_conf.common;
@@ -285,7 +277,6 @@ static bool outboxd_start(struct daemon *daemon, struct err *err)
 	outboxd->self.daemon = "outboxd";
 	outboxd->self.instance = name;
 	figures_register();
-	plans_by_index();
 	if (!node_load(
 		arena, conf->origin, conf->node_key_file, &outboxd->node, err))
 		return false;

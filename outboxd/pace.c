@@ -4,7 +4,7 @@
 
 enum {
 	MINUTE_MS = 60 * 1000,
-	FORGET_MS = 10 * MINUTE_MS,
+	FORGET_MS = 60 * MINUTE_MS,
 	SWEEP_AT = 1024 /* peers: then those that say nothing are forgotten */
 };
 

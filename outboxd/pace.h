@@ -3,7 +3,7 @@
  *
  * Nobody is slowed down until it answers 429. Then what it took in the minute
  * before is its limit: we stay a tenth below, and come a little nearer each
- * minute. After ten minutes without a refusal the limit is forgotten by and
+ * minute. After an hour without a refusal the limit is forgotten by and
  * by. How long a refusal itself lasts is the answer's to say (answer.h).
  *
  * Known while this process lives. Loop thread only; steady milliseconds.

@@ -41,6 +41,9 @@ struct conn_def {
 	const char *application; /* "frontd/<instance>" */
 	bool signals_after;	 /* SET postrider.signals = after */
 	int64_t statement_timeout_ms;
+	/* For who polls queues: a plan made while a queue was empty would read
+	 * all of a later backlog. SET enable_seqscan = off */
+	bool by_index;
 };
 
 /* Connects at the first statement. Strings must outlive the connection. */

@@ -10,7 +10,9 @@ static const char session_settings[] =
     " ('timezone', 'UTC'),"
     " ('search_path', 'public'),"
     " ('statement_timeout', $1),"
-    " ('postrider.signals', $2)) AS s (name, value)";
+    " ('postrider.signals', $2),"
+    " ('enable_seqscan', coalesce($3, current_setting('enable_seqscan'))))"
+    " AS s (name, value)";
 
 struct conn *conn_new(const struct conn_def *def)
 {
@@ -120,14 +122,15 @@ static bool set_up(struct conn *conn)
 {
 	char timeout[24];
 	const char *values[] = { timeout,
-		conn->def.signals_after ? "after" : "" };
+		conn->def.signals_after ? "after" : "",
+		conn->def.by_index ? "off" : NULL };
 	PGresult *result;
 	bool good;
 
 	snprintf(timeout, sizeof(timeout), "%" PRId64,
 	    conn->def.statement_timeout_ms);
 	result = PQexecParams(
-	    conn->pg, session_settings, 2, NULL, values, NULL, NULL, 0);
+	    conn->pg, session_settings, 3, NULL, values, NULL, NULL, 0);
 	good = PQresultStatus(result) == PGRES_TUPLES_OK;
 	PQclear(result);
 	return good && prepare_session(conn);

@@ -201,6 +201,43 @@ Test(batch, passes_over_what_waits_behind_a_refused_entry)
 	}
 }
 
+Test(batch, reactions_wait_behind_their_message_and_nothing_else_does)
+{
+	/* clang-format off */
+	static const struct {
+		const char *type;
+		const char *word;
+		const char *thing;
+		bool waits;
+	} cases[] = {
+		{ "create",       "processing_error",  "m1", true  },
+		{ "update",       "unknown_message",   "m1", true  },
+		{ "reaction_add", "unknown_message",   "r1", true  },
+		{ "reaction_add", "processing_error",  "r1", false },
+		{ "create",       "processing_error",  "m2", false },
+	};
+	/* clang-format on */
+	struct entry reaction = {
+		.context_type = "dm",
+		.context_id = "c",
+		.event_type = "reaction_add",
+		.entity_id = "r2",
+		.payload =
+		    "\"reaction\":{\"messageId\":\"m1\",\"emoji\":\"x\"}",
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct entry refused = reaction;
+
+		refused.event_type = cases[i].type;
+		refused.entity_id = cases[i].thing;
+		blocks_clear(blocks);
+		blocks_add(blocks, &refused, cases[i].word);
+		cr_expect_eq(blocks_hit(blocks, arena, &reaction),
+		    cases[i].waits, "case %zu", i);
+	}
+}
+
 Test(batch, entries_out_of_time_leave_with_what_depends_on_them)
 {
 	static const char *const unheard[] = { "create a ~", "update a",
