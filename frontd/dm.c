@@ -114,13 +114,16 @@ static int64_t query_number(const struct request *req, const char *name)
 	return strtoll(text, NULL, 10);
 }
 
+/* Clamped to 1..max; what is no number, or 0, means the fallback. */
 static int64_t query_limit(
     const struct request *req, int64_t fallback, int64_t max)
 {
-	int64_t limit = query_number(req, "limit");
+	int64_t limit = strtoll(query_text(req, "limit"), NULL, 10);
 
 	if (limit == 0)
 		return fallback;
+	if (limit < 1)
+		return 1;
 	return limit < max ? limit : max;
 }
 

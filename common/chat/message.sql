@@ -70,7 +70,9 @@ SELECT m.id, m.dm_channel_id, m.user_id, m.reply_to_id, m.content, m.type, m.edi
        m.created_at, m.source_message_id, m.source_instance, 0::bigint AS seq
   FROM dm_messages m WHERE m.id = ANY($1::bigint[]);
 
--- The newest, or those before a message, newest first.
+-- The newest, or those before a message, newest first. A message that is gone
+-- meanwhile is known by the time in its id: it came no earlier than it was
+-- written, so nothing is left out.
 -- name: message_page :many
 SELECT m.id, m.dm_channel_id, m.user_id, m.reply_to_id, m.content, m.type, m.edited_at,
        m.created_at, m.source_message_id, m.source_instance, 0::bigint AS seq
@@ -85,7 +87,8 @@ SELECT m.id, m.dm_channel_id, m.user_id, m.reply_to_id, m.content, m.type, m.edi
   FROM dm_messages m
  WHERE m.dm_channel_id = $1
    AND (m.created_at, m.id) <
-       ((SELECT b.created_at FROM dm_messages b WHERE b.id = $3 AND b.dm_channel_id = $1), $3)
+       (coalesce((SELECT b.created_at FROM dm_messages b WHERE b.id = $3 AND b.dm_channel_id = $1),
+                 to_timestamp((($3 >> 22) + 1704067200000) / 1000.0)), $3)
  ORDER BY m.created_at DESC, m.id DESC
  LIMIT $2;
 

@@ -334,6 +334,11 @@ Test(dm, only_the_author_edits_and_deletes)
 
 Test(dm, pages_are_full_ordered_and_joined_without_a_gap)
 {
+	static const struct {
+		const char *text;
+		size_t count;
+	} limits[] = { { "x", 7 }, { "0", 7 }, { "", 7 }, { "-5", 1 },
+		{ "101", 7 }, { "99999999999999999999", 7 } };
 	const char *channel = channel_of(&alice, &bob);
 	struct test_reply reply;
 	const char *before = "";
@@ -349,8 +354,12 @@ Test(dm, pages_are_full_ordered_and_joined_without_a_gap)
 	reply = page(&bob, channel, before);
 	cr_expect_str_eq(test_text(arena, &reply, "0.content"), "m1");
 	cr_expect_str_eq(test_text(arena, &reply, "2.content"), "m3");
-	reply = page(&bob, channel, "?limit=x");
-	cr_expect_eq(json_count(test_json(arena, &reply, "")), 7);
+	for (size_t i = 0; i < COUNT(limits); i++) {
+		reply = page(&bob, channel,
+		    arena_printf(arena, "?limit=%s", limits[i].text));
+		cr_expect_eq(json_count(test_json(arena, &reply, "")),
+		    limits[i].count, "limit=%s", limits[i].text);
+	}
 	cr_expect_eq(page(&bob, channel, "?before=x").status, 400);
 }
 

@@ -204,6 +204,28 @@ Test(message, pages_skip_nothing_that_came_late)
 	cr_expect_eq(json_count(read_page(12, 50)), 0, "unknown before");
 }
 
+Test(message, a_page_goes_on_where_a_message_was_deleted)
+{
+	const struct json *page;
+	struct message message;
+	struct err err = { 0 };
+	int64_t oldest_shown;
+
+	say("one");
+	oldest_shown = say("two");
+	say("three");
+	{
+		AUTO(tx_end) struct tx *tx = tx_new(site.conn, site.arena);
+
+		cr_assert(message_delete(
+			      tx, oldest_shown, site.alice, &message, &err) &&
+		    tx_commit(tx, &err));
+	}
+	page = read_page(oldest_shown, 50);
+	cr_assert_eq(json_count(page), 1);
+	cr_expect_str_eq(text_at(page, 0, "content"), "one");
+}
+
 Test(message, a_page_shows_all_that_hangs_on_a_message)
 {
 	int64_t first = say("one");
