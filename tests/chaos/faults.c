@@ -31,6 +31,17 @@ static const struct scenario scenarios[] = {
 	{ "mixed",            BIT(FAULT_KINDS) - 1, 500, 50 },
 	{ NULL, 0, 0, 0 },
 };
+
+/* How often each comes, next to the others of its scenario. */
+static const int weights[FAULT_KINDS] = {
+	[FAULT_CRASH_NODE] = 2,
+	[FAULT_KILL] = 8,
+	[FAULT_STOP] = 4,
+	[FAULT_BACKENDS] = 8,
+	[FAULT_PG_FAST] = 1,
+	[FAULT_PG_CRASH] = 1,
+	[FAULT_IDLE] = 1,
+};
 /* clang-format on */
 
 const struct scenario *scenario_at(size_t place)
@@ -110,13 +121,25 @@ static void idle_begin(struct faults *faults)
 	    clock_steady_ms() + dice_between(&faults->dice, 1000, 5000);
 }
 
+static bool is_kind(const struct faults *faults, int kind)
+{
+	return (faults->scenario->kinds & BIT(kind)) != 0;
+}
+
 static enum fault_kind kind_draw(struct faults *faults)
 {
-	int kind;
+	int sum = 0;
+	int drawn;
+	int kind = 0;
 
-	do
-		kind = dice_below(&faults->dice, FAULT_KINDS);
-	while (!(faults->scenario->kinds & BIT(kind)));
+	for (int k = 0; k < FAULT_KINDS; k++)
+		sum += is_kind(faults, k) ? weights[k] : 0;
+	drawn = dice_below(&faults->dice, sum);
+	for (; kind < FAULT_KINDS - 1; kind++) {
+		drawn -= is_kind(faults, kind) ? weights[kind] : 0;
+		if (drawn < 0)
+			break;
+	}
 	return (enum fault_kind)kind;
 }
 

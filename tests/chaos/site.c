@@ -211,7 +211,9 @@ int64_t side_number(const struct side *side, const char *query)
 	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
 	struct err err = { 0 };
 
-	return sql_one(tx, &stmt, shape, &number, &err) ? number.n : -1;
+	return sql_one(tx, &stmt, shape, &number, &err) && tx_commit(tx, &err)
+	    ? number.n
+	    : -1;
 }
 
 /* ---- beginning ---- */
