@@ -1,6 +1,6 @@
 /*
  * figures -- what janitord counts, and what the leader shows of the whole
- * cluster. Names and labels: README of common/base.
+ * cluster.
  */
 #ifndef POSTRIDER_JANITORD_FIGURES_H
 #define POSTRIDER_JANITORD_FIGURES_H

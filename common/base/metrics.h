@@ -2,8 +2,8 @@
  * metrics -- counters, gauges and histograms in Prometheus text.
  *
  * A daemon has one table of metrics; each row is name, help, type and the
- * closed list of its label values. Names and labels: ecosystem of the project
- * (README of common/base). Counting is a relaxed atomic add; any thread.
+ * closed list of its label values. Counting is a relaxed atomic add; any
+ * thread.
  */
 #ifndef POSTRIDER_METRICS_H
 #define POSTRIDER_METRICS_H
