@@ -9,7 +9,7 @@
 
 enum { SOON_MS = 8000 };
 
-TestSuite(delivery, .timeout = 60);
+TestSuite(delivery, .timeout = 300);
 
 /* Answers by turn: the place-th request gets the place-th, the last one stays.
  * A text that is NULL leaves the default answer, which takes everything. */
@@ -483,7 +483,7 @@ Test(delivery, a_silent_peer_delays_nobody_else)
 	before = clock_steady_ms();
 	site_enqueue(&scene.site, id, ENTRIES("create x"));
 	cr_expect(test_peer_got(healthy, RELAY_PATH, 1, 2000));
-	cr_expect_lt(clock_steady_ms() - before, 500);
+	cr_expect_lt(clock_steady_ms() - before, test_patience_ms(500));
 	cr_expect_eq(test_peer_count(scene.peer, RELAY_PATH), 1);
 	test_peer_free(&healthy);
 	scene_end(&scene);
@@ -506,7 +506,7 @@ Test(delivery, is_taken_over_within_five_seconds_of_a_kill)
 	before = clock_steady_ms();
 	test_daemon_kill(scene.outboxd);
 	cr_assert(site_drained(&scene.site, 6000));
-	cr_expect_lt(clock_steady_ms() - before, 5000);
+	cr_expect_lt(clock_steady_ms() - before, test_patience_ms(5000));
 	cr_expect_str_eq(site_told(&scene.site, scene.peer),
 	    "create a, create b | create a, create b");
 	scene_end(&scene);
@@ -526,8 +526,8 @@ Test(delivery, a_stop_gives_leases_back_within_a_second)
 	kill(scene.outboxd->pid, SIGTERM);
 	cr_expect(
 	    PEER_IS(&scene, "lease_worker IS NULL AND transport_failures = 0"));
-	cr_expect_lt(clock_steady_ms() - before, 1000);
-	cr_expect_eq(test_daemon_ended(scene.outboxd, 3000), 0);
+	cr_expect_lt(clock_steady_ms() - before, test_patience_ms(1000));
+	cr_expect_eq(test_daemon_ended(scene.outboxd, 10000), 0);
 	cr_expect_eq(site_number(&scene.site,
 			 "SELECT count(*) AS n FROM federation_outbox"),
 	    1);

@@ -31,7 +31,7 @@ static void end(void)
 		arena_free(&arena);
 }
 
-TestSuite(dm, .init = begin, .fini = end, .timeout = 120);
+TestSuite(dm, .init = begin, .fini = end, .timeout = 300);
 
 static const char *channel_of(
     const struct test_person *from, const struct test_person *to)

@@ -24,7 +24,7 @@ static void end(void)
 	test_peer_free(&luna);
 }
 
-TestSuite(handshake, .fini = end, .timeout = 120);
+TestSuite(handshake, .fini = end, .timeout = 300);
 
 static void one_node(const char *policy, test_peer_script *script, void *arg)
 {

@@ -3,7 +3,7 @@
 #include "janitord/sweep.sql.h"
 #include "tests/integration/janitor_site.h"
 
-TestSuite(janitor, .init = janitor_begin, .fini = janitor_end, .timeout = 60);
+TestSuite(janitor, .init = janitor_begin, .fini = janitor_end, .timeout = 300);
 
 /* ---- leading ---- */
 

@@ -24,7 +24,7 @@ static void end(void)
 	relay_site_end(&site);
 }
 
-TestSuite(message, .init = begin, .fini = end, .timeout = 60);
+TestSuite(message, .init = begin, .fini = end, .timeout = 300);
 
 /* Creates; the id, or 0 with err. */
 static int64_t create(const struct draft *draft, struct err *err)

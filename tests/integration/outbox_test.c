@@ -19,7 +19,7 @@ static void end(void)
 	relay_site_end(&site);
 }
 
-TestSuite(outbox, .init = begin, .fini = end, .timeout = 60);
+TestSuite(outbox, .init = begin, .fini = end, .timeout = 300);
 
 static int64_t person(const char *columns, const char *values)
 {

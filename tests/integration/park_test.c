@@ -33,7 +33,7 @@ static void end(void)
 		arena_free(&arena);
 }
 
-TestSuite(park, .init = begin, .fini = end, .timeout = 60);
+TestSuite(park, .init = begin, .fini = end, .timeout = 300);
 
 /* An initiate that now waits for the peer. */
 static int initiate(const char *origin)
@@ -87,12 +87,12 @@ static int64_t answered_after_ms(bool signal)
 
 Test(park, a_signal_brings_the_answer_at_once)
 {
-	cr_expect_lt(answered_after_ms(true), 500);
+	cr_expect_lt(answered_after_ms(true), test_patience_ms(500));
 }
 
 Test(park, a_lost_signal_costs_about_a_second)
 {
-	cr_expect_lt(answered_after_ms(false), 2500);
+	cr_expect_lt(answered_after_ms(false), test_patience_ms(2500));
 }
 
 Test(park, waiting_requests_hold_no_worker)

@@ -26,7 +26,7 @@ static void end(void)
 	world_free(&nova);
 }
 
-TestSuite(peer, .init = begin, .fini = end, .timeout = 120);
+TestSuite(peer, .init = begin, .fini = end, .timeout = 300);
 
 static const char *at(int64_t offset_ms)
 {

@@ -19,7 +19,7 @@ static void end(void)
 	relay_site_end(&site);
 }
 
-TestSuite(person, .init = begin, .fini = end, .timeout = 60);
+TestSuite(person, .init = begin, .fini = end, .timeout = 300);
 
 static int64_t resolve(struct person *person)
 {

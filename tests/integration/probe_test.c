@@ -3,7 +3,7 @@
 #include "janitord/probe.sql.h"
 #include "tests/integration/janitor_site.h"
 
-TestSuite(probe, .init = janitor_begin, .fini = janitor_end, .timeout = 60);
+TestSuite(probe, .init = janitor_begin, .fini = janitor_end, .timeout = 300);
 
 static void answer_status(void *arg, struct arena *memory UNUSED,
     const struct test_peer_request *request UNUSED,

@@ -32,7 +32,7 @@ static void begin_limited(void)
 }
 
 Test(rates, the_general_counter_holds_and_says_when_it_ends,
-    .init = begin_limited, .fini = end, .timeout = 60)
+    .init = begin_limited, .fini = end, .timeout = 300)
 {
 	struct test_reply reply;
 	const char *left;
@@ -57,7 +57,7 @@ Test(rates, the_general_counter_holds_and_says_when_it_ends,
 }
 
 Test(rates, an_invented_forwarded_address_changes_nothing,
-    .init = begin_limited, .fini = end, .timeout = 60)
+    .init = begin_limited, .fini = end, .timeout = 300)
 {
 	struct test_reply reply = { .status = 0 };
 
@@ -89,7 +89,7 @@ static int status_from(const char *forwarded_for)
 }
 
 Test(rates, behind_a_proxy_the_right_most_address_counts,
-    .init = begin_behind_proxy, .fini = end, .timeout = 60)
+    .init = begin_behind_proxy, .fini = end, .timeout = 300)
 {
 	cr_expect_eq(status_from("192.0.2.1"), 200);
 	cr_expect_eq(status_from("10.1.1.1, 192.0.2.1"), 200);
@@ -109,7 +109,7 @@ static struct test_reply offer(const char *json)
 }
 
 Test(rates, an_accept_counts_unless_it_is_no_json, .init = begin_limited,
-    .fini = end, .timeout = 60)
+    .fini = end, .timeout = 300)
 {
 	struct test_reply reply;
 
@@ -137,7 +137,7 @@ static const char *const own_counters[] = {
 };
 
 Test(rates, sign_up_and_log_in_count_apart_from_each_other,
-    .init = begin_limited, .fini = end, .timeout = 60)
+    .init = begin_limited, .fini = end, .timeout = 300)
 {
 	static const int max[] = { 10, 15 };
 

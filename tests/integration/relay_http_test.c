@@ -41,7 +41,7 @@ static void end(void)
 		arena_free(&arena);
 }
 
-TestSuite(relay_http, .init = begin, .fini = end, .timeout = 120);
+TestSuite(relay_http, .init = begin, .fini = end, .timeout = 300);
 
 static struct test_reply relay(const char *body, const char *nonce)
 {

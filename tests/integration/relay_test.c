@@ -18,7 +18,7 @@ static void end(void)
 	relay_site_end(&site);
 }
 
-TestSuite(relay, .init = begin, .fini = end, .timeout = 60);
+TestSuite(relay, .init = begin, .fini = end, .timeout = 300);
 
 #define ACCEPTED(ids) \
 	"{\"accepted\":[" ids "],\"rejected\":[],\"maxUploadSize\":7340032}"

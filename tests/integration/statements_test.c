@@ -152,7 +152,7 @@ static int file_try(const struct folder *folder, const char *path)
 	return count;
 }
 
-Test(statements, each_fits_the_schema_and_the_rights, .timeout = 120)
+Test(statements, each_fits_the_schema_and_the_rights, .timeout = 300)
 {
 	const char *top = getenv("POSTRIDER_TOP");
 	int count = 0;

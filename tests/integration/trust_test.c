@@ -25,7 +25,7 @@ static void end(void)
 	test_peer_free(&luna);
 }
 
-TestSuite(trust, .fini = end, .timeout = 120);
+TestSuite(trust, .fini = end, .timeout = 300);
 
 static void begin(const char *policy, test_peer_script *script, void *arg)
 {

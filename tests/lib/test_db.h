@@ -52,6 +52,10 @@ int64_t test_db_number(const char *conninfo, const char *query);
 const char *test_db_text(
     struct arena *arena, const char *conninfo, const char *query);
 
+/* What takes ms on an idle machine: longer where more runs than there are
+ * processors. Waits of this library reckon with it themselves. */
+int test_patience_ms(int ms);
+
 /* Polls until the boolean column b of the query is true; false after ms. */
 bool test_db_until(const char *conninfo, const char *query, int ms);
 

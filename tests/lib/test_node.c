@@ -39,7 +39,7 @@ static const char *const defaults[] = {
 
 bool test_until(bool (*done)(void *arg), void *arg, int ms)
 {
-	int64_t until_ms = clock_steady_ms() + ms;
+	int64_t until_ms = clock_steady_ms() + test_patience_ms(ms);
 
 	while (!done(arg)) {
 		if (clock_steady_ms() > until_ms)
@@ -293,7 +293,7 @@ void test_daemon_again(struct test_daemon *daemon)
 
 bool test_daemon_says(struct test_daemon *daemon, const char *text, int ms)
 {
-	int64_t until_ms = clock_steady_ms() + ms;
+	int64_t until_ms = clock_steady_ms() + test_patience_ms(ms);
 	struct pollfd ready = { .fd = daemon->notify, .events = POLLIN };
 	char said[1024];
 

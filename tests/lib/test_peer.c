@@ -1,3 +1,4 @@
+#include "tests/lib/test_db.h"
 #include "tests/lib/test_peer.h"
 
 #include <arpa/inet.h>
@@ -329,7 +330,7 @@ size_t test_peer_count(struct test_peer *peer, const char *path)
 bool test_peer_got(
     struct test_peer *peer, const char *path, size_t count, int ms)
 {
-	int64_t until = clock_steady_ms() + ms;
+	int64_t until = clock_steady_ms() + test_patience_ms(ms);
 	struct timespec turn = { .tv_nsec = 1000000L };
 
 	while (test_peer_count(peer, path) < count) {

@@ -3,7 +3,7 @@
 #include "tests/unit/client_rig.h"
 
 TestSuite(client_guard, .init = client_rig_begin, .fini = client_rig_end,
-    .timeout = 20);
+    .timeout = 300);
 
 Test(client_guard, a_request_says_what_it_was_told_and_nothing_else)
 {

@@ -8,7 +8,7 @@
 #include "tests/unit/client_rig.h"
 
 TestSuite(
-    client, .init = client_rig_begin, .fini = client_rig_end, .timeout = 20);
+    client, .init = client_rig_begin, .fini = client_rig_end, .timeout = 300);
 
 Test(client, an_answer_arrives_whole)
 {

@@ -107,7 +107,7 @@ static void end(void)
 	client_rig_end();
 }
 
-TestSuite(client_tls, .init = begin, .fini = end, .timeout = 20);
+TestSuite(client_tls, .init = begin, .fini = end, .timeout = 300);
 
 /* What a client that trusts ca_file (or nobody in particular) is told. */
 static void fetch(const char *host, const char *ca_file, struct client_got *got)

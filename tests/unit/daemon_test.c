@@ -124,7 +124,7 @@ static void teardown(void)
 	rmdir(folder);
 }
 
-TestSuite(daemon, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(daemon, .init = setup, .fini = teardown, .timeout = 300);
 
 static void run_with(const char *option)
 {

@@ -36,7 +36,7 @@ static void end(void)
 	site_close(&site);
 }
 
-TestSuite(http_limits, .init = begin, .fini = end, .timeout = 120);
+TestSuite(http_limits, .init = begin, .fini = end, .timeout = 300);
 
 /* A connection on which the server has seen text after a whole request. */
 static int connect_and_begin(const char *text)

@@ -25,7 +25,7 @@ static void begin(void)
 	site_init(&site);
 }
 
-TestSuite(http_listen, .init = begin, .timeout = 120);
+TestSuite(http_listen, .init = begin, .timeout = 300);
 
 Test(http_listen, addresses_that_are_none_are_refused_with_a_reason)
 {

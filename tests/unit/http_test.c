@@ -27,7 +27,7 @@ static void end(void)
 	site_close(&site);
 }
 
-TestSuite(http, .init = begin, .fini = end, .timeout = 120);
+TestSuite(http, .init = begin, .fini = end, .timeout = 300);
 
 static void expect_body(int fd, const char *body)
 {

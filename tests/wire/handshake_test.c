@@ -117,7 +117,7 @@ static const char *secret_of_accept(struct scene *scene, size_t place)
 	return json_string(json_member(body, "hmacSecret"));
 }
 
-Test(wire_handshake, initiate_and_accept_010, .timeout = 60)
+Test(wire_handshake, initiate_and_accept_010, .timeout = 300)
 {
 	struct scene scene;
 
@@ -130,7 +130,7 @@ Test(wire_handshake, initiate_and_accept_010, .timeout = 60)
 	scene_end(&scene);
 }
 
-Test(wire_handshake, initiate_errors_013, .timeout = 90)
+Test(wire_handshake, initiate_errors_013, .timeout = 300)
 {
 	struct scene scene;
 	struct test_reply reply;
@@ -200,7 +200,7 @@ static int relay_with(struct scene *scene, const char *secret)
 	return test_http(arena, scene->replay.port, &request).status;
 }
 
-Test(wire_handshake, both_initiate_015, .timeout = 60)
+Test(wire_handshake, both_initiate_015, .timeout = 300)
 {
 	static const char theirs[] =
 	    "45e00c8fba572910d5030784ac020f2e897adab9bcf6f3a9b476286af388c8b6";

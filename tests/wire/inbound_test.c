@@ -70,17 +70,17 @@ static void conversation_of(const char *host)
 	replay_end(&replay);
 }
 
-Test(wire_inbound, conversation_as_orbit, .timeout = 60)
+Test(wire_inbound, conversation_as_orbit, .timeout = 300)
 {
 	conversation_of("orbit.test");
 }
 
-Test(wire_inbound, conversation_as_nova, .timeout = 60)
+Test(wire_inbound, conversation_as_nova, .timeout = 300)
 {
 	conversation_of("nova.test");
 }
 
-Test(wire_inbound, accept_variants_011, .timeout = 60)
+Test(wire_inbound, accept_variants_011, .timeout = 300)
 {
 	static const struct deviation deviations[] = {
 		{ 5, "accept for an active peer with another secret", 409,
@@ -91,12 +91,12 @@ Test(wire_inbound, accept_variants_011, .timeout = 60)
 	case_after_orbit("011-peer-accept-variants", deviations);
 }
 
-Test(wire_inbound, accept_body_errors_012, .timeout = 60)
+Test(wire_inbound, accept_body_errors_012, .timeout = 300)
 {
 	case_alone("nova.test", "012-peer-accept-body-errors", NULL);
 }
 
-Test(wire_inbound, admin_api_014, .timeout = 60)
+Test(wire_inbound, admin_api_014, .timeout = 300)
 {
 	static const struct deviation deviations[] = {
 		/* Rotation comes with the whole protocol. */
@@ -108,7 +108,7 @@ Test(wire_inbound, admin_api_014, .timeout = 60)
 	case_after_orbit("014-peer-admin-api", deviations);
 }
 
-Test(wire_inbound, relay_authentication_120, .timeout = 60)
+Test(wire_inbound, relay_authentication_120, .timeout = 300)
 {
 	struct replay replay;
 	struct recording recording;
@@ -126,7 +126,7 @@ Test(wire_inbound, relay_authentication_120, .timeout = 60)
 	replay_end(&replay);
 }
 
-Test(wire_inbound, relay_body_rules_121, .timeout = 60)
+Test(wire_inbound, relay_body_rules_121, .timeout = 300)
 {
 	static const char signature[] = "signature check";
 	static const struct deviation deviations[] = {
@@ -150,7 +150,7 @@ Test(wire_inbound, relay_body_rules_121, .timeout = 60)
 	case_alone("nova.test", "121-relay-body-errors", deviations);
 }
 
-Test(wire_inbound, relay_size_limit_122, .timeout = 60)
+Test(wire_inbound, relay_size_limit_122, .timeout = 300)
 {
 	static const struct deviation deviations[] = {
 		/* Sync and rotation come with the whole protocol. */
@@ -172,7 +172,7 @@ Test(wire_inbound, relay_size_limit_122, .timeout = 60)
 	replay_end(&replay);
 }
 
-Test(wire_inbound, relay_event_refusals_123, .timeout = 60)
+Test(wire_inbound, relay_event_refusals_123, .timeout = 300)
 {
 	static const struct deviation deviations[] = {
 		/* alice has no account at luna: her message from there and
@@ -231,7 +231,7 @@ Test(wire_inbound, relay_event_refusals_123, .timeout = 60)
 }
 
 /* The record leaves out the requests between the first and the 91st. */
-Test(wire_inbound, relay_rate_limit_124, .timeout = 60)
+Test(wire_inbound, relay_rate_limit_124, .timeout = 300)
 {
 	static const struct deviation deviations[] = {
 		/* Counted after the signature, so a wrong one is 401. */

@@ -273,7 +273,7 @@ static const char *recorded_body(
 	return NULL;
 }
 
-Test(wire_outbound, create_edit_delete_020_021_022, .timeout = 60)
+Test(wire_outbound, create_edit_delete_020_021_022, .timeout = 300)
 {
 	struct talk talk;
 	struct test_peer_request sent;
@@ -314,7 +314,7 @@ static const char *last_delete_of_022(struct talk *talk)
 	return body;
 }
 
-Test(wire_outbound, delete_has_the_recorded_bytes_022, .timeout = 60)
+Test(wire_outbound, delete_has_the_recorded_bytes_022, .timeout = 300)
 {
 	struct talk talk;
 	struct test_peer_request sent;
@@ -329,7 +329,7 @@ Test(wire_outbound, delete_has_the_recorded_bytes_022, .timeout = 60)
 	talk_end(&talk);
 }
 
-Test(wire_outbound, changes_fold_while_the_peer_is_away_024, .timeout = 90)
+Test(wire_outbound, changes_fold_while_the_peer_is_away_024, .timeout = 300)
 {
 	struct talk talk;
 	struct test_peer_request sent;
@@ -368,7 +368,7 @@ Test(wire_outbound, changes_fold_while_the_peer_is_away_024, .timeout = 90)
 	talk_end(&talk);
 }
 
-Test(wire_outbound, reply_025, .timeout = 60)
+Test(wire_outbound, reply_025, .timeout = 300)
 {
 	struct talk talk;
 	struct test_peer_request sent;
@@ -390,7 +390,7 @@ Test(wire_outbound, reply_025, .timeout = 60)
 }
 
 /* A refusal for now is set aside and comes again with a new nonce. */
-Test(wire_outbound, a_refused_create_comes_again_141, .timeout = 90)
+Test(wire_outbound, a_refused_create_comes_again_141, .timeout = 300)
 {
 	struct talk talk;
 	struct test_peer_request first;
