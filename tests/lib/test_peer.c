@@ -112,8 +112,26 @@ static bool request_read(
 	return true;
 }
 
-/* Everything in the batch accepted, in order. */
-static const char *accept_all(struct arena *arena, struct bytes body)
+static void put_ids(
+    struct json_out *json, const struct json *events, const char *reason)
+{
+	for (size_t i = 0; i < json_count(events); i++) {
+		const char *id = json_string(
+		    json_member(json_element(events, i), "messageId"));
+
+		if (reason) {
+			json_open(json, NULL);
+			json_put_text(json, "messageId", id);
+			json_put_text(json, "reason", reason);
+			json_close(json);
+		} else {
+			json_put_text(json, NULL, id);
+		}
+	}
+}
+
+const char *test_peer_verdict(
+    struct arena *arena, struct bytes body, const char *reason)
 {
 	const struct json *batch = NULL;
 	const struct json *events;
@@ -127,12 +145,12 @@ static const char *accept_all(struct arena *arena, struct bytes body)
 	events = json_member(batch, "events");
 	json_open(&json, NULL);
 	json_open_list(&json, "accepted");
-	for (size_t i = 0; i < json_count(events); i++)
-		json_put_text(&json, NULL,
-		    json_string(
-			json_member(json_element(events, i), "messageId")));
+	if (!reason)
+		put_ids(&json, events, NULL);
 	json_close_list(&json);
 	json_open_list(&json, "rejected");
+	if (reason)
+		put_ids(&json, events, reason);
 	json_close_list(&json);
 	json_put_int(&json, "maxUploadSize", 104857600);
 	json_close(&json);
@@ -145,7 +163,7 @@ static struct test_peer_answer default_answer(
 	struct test_peer_answer answer = { .status = 200 };
 
 	if (!strcmp(request->path, "/api/federation/relay"))
-		answer.body = accept_all(arena, request->body);
+		answer.body = test_peer_verdict(arena, request->body, NULL);
 	else if (!strcmp(request->path, "/api/federation/peer/accept"))
 		answer.body = "{\"accepted\":true}";
 	else

@@ -52,4 +52,9 @@ struct test_peer_request test_peer_nth(
 const char *test_peer_header(struct arena *arena,
     const struct test_peer_request *request, const char *name);
 
+/* The answer to a batch: all of it accepted, in order, or refused with the
+ * reason. */
+const char *test_peer_verdict(
+    struct arena *arena, struct bytes body, const char *reason);
+
 #endif

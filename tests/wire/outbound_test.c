@@ -105,35 +105,6 @@ static void expect_signed(
 
 /* ---- the peer and the node ---- */
 
-static const char *all_unknown(struct arena *arena, struct bytes body)
-{
-	const struct json *batch = NULL;
-	const struct json *events;
-	struct err err = { 0 };
-	struct buf out;
-	struct json_out json = { .buf = &out };
-
-	buf_init(&out, arena, 1 << 20);
-	cr_assert(json_parse(arena, body, &batch, &err));
-	events = json_member(batch, "events");
-	json_open(&json, NULL);
-	json_open_list(&json, "accepted");
-	json_close_list(&json);
-	json_open_list(&json, "rejected");
-	for (size_t i = 0; i < json_count(events); i++) {
-		json_open(&json, NULL);
-		json_put_text(&json, "messageId",
-		    json_string(
-			json_member(json_element(events, i), "messageId")));
-		json_put_text(&json, "reason", "unknown_message");
-		json_close(&json);
-	}
-	json_close_list(&json);
-	json_put_int(&json, "maxUploadSize", 5000000);
-	json_close(&json);
-	return out.data;
-}
-
 static void script(void *arg, struct arena *arena,
     const struct test_peer_request *request, struct test_peer_answer *answer)
 {
@@ -154,7 +125,8 @@ static void script(void *arg, struct arena *arena,
 		answer->body = "{\"error\":\"fault\",\"statusCode\":503}";
 	} else if (talk->rejects) {
 		talk->rejects = false;
-		answer->body = all_unknown(arena, request->body);
+		answer->body =
+		    test_peer_verdict(arena, request->body, "unknown_message");
 	}
 }
 
