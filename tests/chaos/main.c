@@ -293,5 +293,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "chaos: failed with --seed %" PRIu64 "\n",
 		    options.seed);
 	site_end(&site, options.keep);
-	return good ? 0 : 1;
+	return good && !interrupted ? 0 : 1;
 }

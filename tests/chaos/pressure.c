@@ -185,23 +185,24 @@ static bool heavy_readers(struct pressure *p)
 	return ok && say("reads", (double)p->reads, "statements");
 }
 
-/* More comes than leaves, for as long as the snapshot was held. */
+/* More comes than leaves: twice a share waits all the time. */
 static bool overload(struct pressure *p)
 {
+	int64_t until = clock_steady_ms() + p->options->snapshot_s * 1000;
 	int64_t start = clock_steady_us();
-	int64_t until = clock_steady_ms() + p->options->snapshot_s * 500;
 	int64_t fed = 0;
-	int64_t left;
+	int64_t left = 0;
 
-	do {
-		left = waiting(p);
-		if (left < p->share && !feed(p, p->share))
-			return false;
-		fed += left < p->share ? p->share : 0;
+	while (clock_steady_ms() < until && !chaos_interrupted()) {
+		if (left < 2 * p->share) {
+			if (!feed(p, p->share))
+				return false;
+			fed += p->share;
+		}
 		site_supervise(p->site);
 		pause_ms(LOOK_MS);
-	} while (clock_steady_ms() < until && !chaos_interrupted());
-	left = waiting(p);
+		left = waiting(p);
+	}
 	say("rate_overload",
 	    (double)(fed - left) * 1e6 / (double)(clock_steady_us() - start),
 	    "events/s");

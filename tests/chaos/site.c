@@ -322,9 +322,12 @@ bool site_begin(
 		arena_printf(site->arena, "%s/pg", dir), err))
 		return false;
 	setenv("POSTRIDER_TEST_DB", site->cluster.conninfo, 1);
-	for (int s = 0; s < SIDES; s++)
+	for (int s = 0; s < SIDES; s++) {
+		if (chaos_interrupted())
+			return err_set(err, ERR_BUSY, "interrupted");
 		if (!side_begin(site, s, options->seed, err))
 			return false;
+	}
 	return people_begin(site, err);
 }
 
