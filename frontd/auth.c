@@ -46,13 +46,12 @@ static const char *null_if_empty(const char *text)
 	return text && *text ? text : NULL;
 }
 
-static bool is_host_name(const char *text)
+/* The one spelling of a bare host; NULL when it is none. */
+static const char *home_host(struct arena *arena, const char *text)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
-				      "0123456789._-";
-	size_t len = strlen(text);
+	int port;
 
-	return len >= 1 && len <= INSTANCE_MAX && strspn(text, allowed) == len;
+	return strpbrk(text, ":/") ? NULL : instance_host(arena, text, &port);
 }
 
 /* AuthResponse; its user has been read back. */
@@ -81,8 +80,6 @@ static bool name_check(const struct registration *reg, struct err *err)
 			return true;
 		return err_set(err, ERR_INVALID, NATIVE_NAME_TEXT);
 	}
-	if (!is_host_name(reg->home_instance))
-		return err_set(err, ERR_INVALID, "Invalid home instance");
 	if (!username_is_replicated(reg->username))
 		return err_set(err, ERR_INVALID,
 		    "Username of a replicated account must be name@domain");
@@ -115,19 +112,22 @@ static bool sign_up_read(
 	struct arena *arena = req->arena;
 	struct json_in in = json_read(arena, req->body, err);
 	struct registration *reg = &up->reg;
+	const char *home;
 
 	reg->username = json_text(&in, "username", NAME_MAX_UNITS);
 	up->password = json_text(&in, "password", PASSWORD_READ_MAX);
 	reg->display_name = json_text_opt(&in, "displayName", DISPLAY_NAME_MAX);
 	reg->avatar_color = json_text_opt(&in, "avatarColor", NAME_MAX_UNITS);
-	reg->home_instance = json_text_opt(&in, "homeInstance", INSTANCE_MAX);
+	home = null_if_empty(json_text_opt(&in, "homeInstance", INSTANCE_MAX));
 	reg->home_user_id = json_text_opt(&in, "homeUserId", HOME_USER_ID_MAX);
 	if (!json_done(&in))
 		return false;
 	reg->username = name_normal(arena, reg->username);
 	reg->display_name = null_if_empty(json_trim(arena, reg->display_name));
 	reg->avatar_color = avatar_color_pick(reg->avatar_color);
-	reg->home_instance = null_if_empty(lower(arena, reg->home_instance));
+	reg->home_instance = home ? home_host(arena, home) : NULL;
+	if (home && !reg->home_instance)
+		return err_set(err, ERR_INVALID, "Invalid home instance");
 	reg->home_user_id =
 	    reg->home_instance ? null_if_empty(reg->home_user_id) : NULL;
 	return name_check(reg, err) && not_from_here(req, reg, err) &&
@@ -262,9 +262,9 @@ static bool auth_check_username(struct request *req, struct err *err)
 
 /* clang-format off */
 const struct route auth_routes[] = {
-	{ "POST", "/api/auth/register",       ANYONE, 1024 * 1024, 10, 120000, auth_register },
-	{ "POST", "/api/auth/login",          ANYONE, 1024 * 1024, 15, 120000, auth_login },
-	{ "GET",  "/api/auth/check-username", ANYONE, 1024,        30,  60000, auth_check_username },
+	{ "POST", "/api/auth/register",       PASSWORD, 1024 * 1024, 10, 120000, auth_register },
+	{ "POST", "/api/auth/login",          PASSWORD, 1024 * 1024, 15, 120000, auth_login },
+	{ "GET",  "/api/auth/check-username", ANYONE,   1024,        30,  60000, auth_check_username },
 	{ .method = NULL }
 };
 /* clang-format on */

@@ -3,7 +3,7 @@
 #include "frontd/park.h"
 #include "frontd/reply.h"
 
-enum { LIMIT_KEYS_MAX = 100000 };
+enum { LIMIT_KEYS_MAX = 100000, HASHING_WAITING_MAX = 64 };
 
 /* ---- a call ---- */
 
@@ -77,6 +77,62 @@ void call_give_up(struct call *call)
 	call_send(call);
 }
 
+/*
+ * Calls that hash a password never hold more workers than there are slots, so
+ * that a crowd at the door keeps nobody else waiting. The next few wait here.
+ */
+static bool hashing_submit(struct call *call)
+{
+	struct dispatch *dispatch = call->dispatch;
+
+	if (!call_submit(call))
+		return false;
+	dispatch->hashing++;
+	return true;
+}
+
+static bool hashing_wait(struct call *call)
+{
+	struct dispatch *dispatch = call->dispatch;
+
+	if (dispatch->hashing_waiting == HASHING_WAITING_MAX)
+		return false;
+	dispatch->hashing_waiting++;
+	call->next = NULL;
+	if (dispatch->hashing_first)
+		dispatch->hashing_last->next = call;
+	else
+		dispatch->hashing_first = call;
+	dispatch->hashing_last = call;
+	return true;
+}
+
+static bool call_begin(struct call *call)
+{
+	struct dispatch *dispatch = call->dispatch;
+
+	if (call->match->route->who != PASSWORD)
+		return call_submit(call);
+	if (dispatch->hashing < (size_t)dispatch->conf->password_slots)
+		return hashing_submit(call);
+	return hashing_wait(call);
+}
+
+/* One is through: its place goes to whoever has waited longest. */
+static void hashing_done(struct dispatch *dispatch)
+{
+	struct call *next;
+
+	dispatch->hashing--;
+	while ((next = dispatch->hashing_first) &&
+	    dispatch->hashing < (size_t)dispatch->conf->password_slots) {
+		dispatch->hashing_first = next->next;
+		dispatch->hashing_waiting--;
+		if (!hashing_submit(next))
+			call_give_up(next);
+	}
+}
+
 /* A worker is through with it: loop thread again. */
 static void call_done(void *arg)
 {
@@ -85,6 +141,8 @@ static void call_done(void *arg)
 	struct parking *parking = call->dispatch->parking;
 
 	call->dispatch->last_done_ms = clock_steady_ms();
+	if (call->match->route->who == PASSWORD)
+		hashing_done(call->dispatch);
 	if (req->after) {
 		if (parking_add(parking, call))
 			return;
@@ -124,7 +182,7 @@ void dispatch_request(struct http_exchange *ex, void *arg)
 		return;
 	}
 	call = call_new(dispatch, ex);
-	if (!call_submit(call))
+	if (!call_begin(call))
 		call_give_up(call);
 }
 

@@ -35,6 +35,9 @@ struct dispatch {
 	int64_t last_done_ms; /* steady: a worker gave something back */
 	int64_t refusals_unsaid;
 	struct loop_timer *sum_timer;
+	size_t hashing; /* calls of such routes at work */
+	struct call *hashing_first, *hashing_last; /* and waiting */
+	size_t hashing_waiting;
 };
 
 /* State of a worker thread. */
@@ -54,7 +57,7 @@ struct call {
 	int64_t began_us;
 	int64_t deadline_ms; /* wall: of the ask; 0: never parked */
 	int64_t due_ms;	     /* wall: when it leaves the list it is in */
-	struct call *next;   /* in a list of park.c */
+	struct call *next;   /* in a list of park.c, or waiting to hash */
 };
 
 /* ---- dispatch.c ---- */

@@ -63,7 +63,8 @@ bool request_park(struct request *req, const struct ask *ask,
 struct route {
 	const char *method;
 	const char *pattern; /* "/api/dm/:id/messages" */
-	enum route_who { ANYONE, USER, ADMIN, PEER } who;
+	/* PASSWORD: anyone; as many at once as may be hashed. */
+	enum route_who { ANYONE, PASSWORD, USER, ADMIN, PEER } who;
 	int64_t body_max;
 	int64_t rate_max; /* 0: the general counter */
 	int64_t rate_window_ms;
