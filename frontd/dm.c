@@ -24,6 +24,14 @@ static bool dm_list(struct request *req, struct err *err)
 	    reply_json(req, 200, json);
 }
 
+/* Whoever is said to be at home on another port of our host is nobody. */
+static bool is_elsewhere(const struct request *req, const char *host, int port)
+{
+	const struct origin *ours = &req->node->origin;
+
+	return port && port != ours->port && strcmp(host, ours->host) == 0;
+}
+
 /* A person of another node, who may not be known here yet. */
 static bool target_remote(struct request *req, const char *home_user_id,
     const char *instance, struct user *target, struct err *err)
@@ -35,7 +43,7 @@ static bool target_remote(struct request *req, const char *home_user_id,
 		.wanted = true,
 	};
 
-	if (!person.host)
+	if (!person.host || is_elsewhere(req, person.host, port))
 		return err_set(err, ERR_INVALID, "Invalid home instance");
 	if (!persons_find(req->tx, req->node, &person, 1, err) ||
 	    !persons_make(req->tx, req->node, NULL, &person, 1, err))
