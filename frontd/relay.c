@@ -15,7 +15,8 @@ static bool authenticate(struct request *req,
 /*
  * The whole batch in this transaction; when the database refuses it, one
  * transaction an event. The rollback forgot the nonce, so the request proves
- * itself again.
+ * itself again, and that is committed first: the rollback of a bad event must
+ * not make the request good for another time.
  */
 static bool apply(struct request *req, const struct sign_headers *headers,
     struct relay_batch *batch, struct err *err)
@@ -28,7 +29,7 @@ static bool apply(struct request *req, const struct sign_headers *headers,
 	    F("err", v_text(err->text)));
 	tx_rollback(req->tx);
 	return authenticate(req, headers, &peer, err) &&
-	    relay_apply_singly(req->tx, batch, err);
+	    tx_commit(req->tx, err) && relay_apply_singly(req->tx, batch, err);
 }
 
 static bool answer(
