@@ -13,7 +13,7 @@ enum {
 
 /* ---- the people it names ---- */
 
-static void profile_read(struct json_in *in, struct mention *who)
+static bool profile_read(struct json_in *in, struct mention *who)
 {
 	struct json_in profile = json_object_opt(in, "profile");
 
@@ -23,6 +23,7 @@ static void profile_read(struct json_in *in, struct mention *who)
 	who->avatar = json_text_opt(&profile, "avatar", PROFILE_TEXT_MAX);
 	who->avatar_color =
 	    json_text_opt(&profile, "avatarColor", PROFILE_TEXT_MAX);
+	return json_done(&profile);
 }
 
 static bool participant_read(const struct relay_batch *batch,
@@ -34,8 +35,7 @@ static bool participant_read(const struct relay_batch *batch,
 
 	who->home_user_id = json_text(&in, "homeUserId", HOME_USER_ID_MAX);
 	instance = json_text(&in, "homeInstance", PROFILE_TEXT_MAX);
-	profile_read(&in, who);
-	if (!json_done(&in))
+	if (!profile_read(&in, who) || !json_done(&in))
 		return false;
 	who->host = batch_host(batch, instance);
 	return who->host != NULL;
