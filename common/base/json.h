@@ -21,7 +21,7 @@
 #include "common/base/buf.h"
 #include "common/base/err.h"
 
-enum { JSON_DEPTH_MAX = 64 };
+enum { JSON_DEPTH_MAX = 64, JSON_VALUES_MAX = 1 << 18 };
 
 enum json_type {
 	JSON_ABSENT,

@@ -32,6 +32,7 @@ struct scan {
 	struct json_names names;
 	struct frame frames[JSON_DEPTH_MAX];
 	int depth;
+	size_t values;
 	bool constructor; /* the member whose value comes next */
 	bool forbidden;
 	bool duplicate;
@@ -290,6 +291,9 @@ static bool scan_value(struct scan *s, enum state *state)
 	struct bytes literal;
 	bool escaped;
 
+	/* Each costs many times its text; no honest body holds so many. */
+	if (++s->values > JSON_VALUES_MAX)
+		return bad(s, s->p, "Too many values");
 	*state = s->depth ? WANT_COMMA_OR_END : DONE;
 	switch (*s->p) {
 	case '{':
