@@ -158,7 +158,7 @@ static bool scenario_run(struct site *site, struct crowd *crowd,
 	crowd_join(crowd);
 	if (interrupted)
 		return false;
-	run.unexpected += site->unexpected;
+	run.unexpected += site->unexpected + site_reports(site);
 	actions = written(crowd, &unknown) - before;
 	run.checked = ok && check_all(site, crowd, &run.verdict, &err);
 	if (!run.checked)

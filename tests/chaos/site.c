@@ -156,6 +156,36 @@ void site_supervise(struct site *site)
 			    site, &site->sides[s], &site->sides[s].daemons[i]);
 }
 
+static int reports_in(const char *log)
+{
+	FILE *file = fopen(log, "re");
+	char *line = NULL;
+	size_t room = 0;
+	int count = 0;
+
+	while (file && getline(&line, &room, file) >= 0) {
+		if (!strstr(line, "runtime error:") &&
+		    !strstr(line, "ERROR: AddressSanitizer"))
+			continue;
+		count++;
+		fprintf(stderr, "chaos: %s: %s", log, line);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return count;
+}
+
+int site_reports(const struct site *site)
+{
+	int count = 0;
+
+	for (int s = 0; s < SIDES; s++)
+		for (int i = 0; i < site->sides[s].daemon_count; i++)
+			count += reports_in(site->sides[s].daemons[i].log);
+	return count;
+}
+
 void daemon_kill(struct chaos_daemon *daemon, int start_after_ms)
 {
 	if (daemon->pid <= 0)

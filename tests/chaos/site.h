@@ -63,6 +63,8 @@ void site_end(struct site *site, bool kept);
 void site_supervise(struct site *site);
 void daemon_kill(struct chaos_daemon *daemon, int start_after_ms);
 void daemon_stop(struct chaos_daemon *daemon, int for_ms);
+/* What sanitizers said in the daemons' logs; each is a line on stderr. */
+int site_reports(const struct site *site);
 /* Everything runs again. */
 void site_mend(struct site *site);
 
