@@ -35,10 +35,14 @@ CREATE TABLE dm_members (
 );
 CREATE INDEX dm_members_by_user ON dm_members (user_id);
 
+-- No foreign keys on conversation and author: whoever writes a message has moved
+-- the conversation's row on and read the author's in the same transaction, and
+-- people are emptied, never deleted. Looking both up again for each message is
+-- half of an insert. The triggers below the events stand in for them.
 CREATE TABLE dm_messages (
     id bigint PRIMARY KEY DEFAULT snowflake(),
-    dm_channel_id bigint NOT NULL REFERENCES dm_channels ON DELETE CASCADE,
-    user_id bigint NOT NULL REFERENCES users,
+    dm_channel_id bigint NOT NULL,
+    user_id bigint NOT NULL,
     reply_to_id bigint REFERENCES dm_messages ON DELETE SET NULL,
     content text,
     type text NOT NULL DEFAULT 'user' CHECK (type IN ('user', 'system')),
@@ -104,8 +108,9 @@ CREATE TABLE read_states (
     PRIMARY KEY (user_id, channel_id)
 );
 
+-- No foreign key either: seq comes from the conversation's row.
 CREATE TABLE conversation_events (
-    conversation_id bigint NOT NULL REFERENCES dm_channels ON DELETE CASCADE,
+    conversation_id bigint NOT NULL,
     seq bigint NOT NULL,
     kind text NOT NULL,
     entity_id bigint,
@@ -114,6 +119,61 @@ CREATE TABLE conversation_events (
     PRIMARY KEY (conversation_id, seq)
 );
 COMMENT ON TABLE conversation_events IS 'Every change of a conversation, in order.';
+
+-- What the foreign keys would do. A conversation takes its messages and events
+-- with it: a writer holds its row, so that none comes after.
+CREATE FUNCTION conversation_gone() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
+BEGIN
+    DELETE FROM dm_messages m USING gone WHERE m.dm_channel_id = gone.id;
+    DELETE FROM conversation_events e USING gone WHERE e.conversation_id = gone.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER dm_channels_gone AFTER DELETE ON dm_channels
+    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
+    EXECUTE FUNCTION conversation_gone();
+
+CREATE FUNCTION author_stays() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
+BEGIN
+    IF EXISTS (SELECT FROM dm_messages m JOIN gone ON m.user_id = gone.id) THEN
+        RAISE foreign_key_violation USING
+            MESSAGE = 'who has written messages is emptied, not deleted';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER users_stay AFTER DELETE ON users
+    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
+    EXECUTE FUNCTION author_stays();
+
+-- Our daemons (postrider.signals = after) hold the rows; everyone else is
+-- checked. Arguments: the column, the table that must have it as its id.
+CREATE FUNCTION row_needed() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$
+DECLARE
+    needed constant bigint := to_jsonb(NEW) ->> TG_ARGV[0];
+    found_id bigint;
+BEGIN
+    EXECUTE format('SELECT id FROM %I WHERE id = $1 FOR KEY SHARE', TG_ARGV[1])
+       INTO found_id USING needed;
+    IF found_id IS NULL THEN
+        RAISE foreign_key_violation USING
+            MESSAGE = format('%s has no row %s', TG_ARGV[1], needed);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER dm_messages_conversation
+    AFTER INSERT OR UPDATE OF dm_channel_id ON dm_messages FOR EACH ROW
+    WHEN (current_setting('postrider.signals', true) IS DISTINCT FROM 'after')
+    EXECUTE FUNCTION row_needed('dm_channel_id', 'dm_channels');
+CREATE TRIGGER dm_messages_author
+    AFTER INSERT OR UPDATE OF user_id ON dm_messages FOR EACH ROW
+    WHEN (current_setting('postrider.signals', true) IS DISTINCT FROM 'after')
+    EXECUTE FUNCTION row_needed('user_id', 'users');
+CREATE TRIGGER conversation_events_conversation
+    AFTER INSERT OR UPDATE OF conversation_id ON conversation_events FOR EACH ROW
+    WHEN (current_setting('postrider.signals', true) IS DISTINCT FROM 'after')
+    EXECUTE FUNCTION row_needed('conversation_id', 'dm_channels');
 
 CREATE TABLE friends (
     user_id bigint NOT NULL REFERENCES users ON DELETE CASCADE,

@@ -225,3 +225,62 @@ Test(channel, writers_at_once_leave_one_channel_and_no_gap)
 			 "SELECT count(*) AS n FROM conversation_events"),
 	    THREADS * SAID + 1);
 }
+
+/* ---- what foreign keys would do ---- */
+
+static int64_t rows_of(const char *table, const char *column, int64_t id)
+{
+	return test_db_number(site.conninfo,
+	    arena_printf(site.arena,
+		"SELECT count(*) AS n FROM %s WHERE %s = %" PRId64, table,
+		column, id));
+}
+
+Test(channel, takes_its_messages_and_events_along)
+{
+	bool created;
+	struct channel channel = open_both(&created);
+
+	say(channel.id, "one");
+	say(channel.id, "two");
+	cr_assert_eq(rows_of("dm_messages", "dm_channel_id", channel.id), 2);
+	test_db_script(site.conninfo,
+	    arena_printf(site.arena,
+		"DELETE FROM dm_channels WHERE id = %" PRId64, channel.id));
+	cr_expect_eq(rows_of("dm_messages", "dm_channel_id", channel.id), 0);
+	cr_expect_eq(
+	    rows_of("conversation_events", "conversation_id", channel.id), 0);
+}
+
+Test(channel, strangers_cannot_leave_loose_ends)
+{
+	bool created;
+	struct channel channel = open_both(&created);
+	const char *scripts[] = {
+		"INSERT INTO dm_messages (dm_channel_id, user_id)"
+		" SELECT 1, min(id) FROM users",
+		"INSERT INTO dm_messages (dm_channel_id, user_id)"
+		" SELECT min(id), 1 FROM dm_channels",
+		"INSERT INTO conversation_events VALUES (1, 1, 'k')",
+		"UPDATE dm_messages SET dm_channel_id = 1",
+		"UPDATE dm_messages SET user_id = 1",
+		"DELETE FROM users WHERE username = 'writer'",
+	};
+	struct conn *stranger = test_db_conn(site.conninfo);
+
+	say(channel.id, "one");
+	test_db_script(site.conninfo,
+	    "INSERT INTO users (username, password_hash)"
+	    " VALUES ('writer', 'x');"
+	    "INSERT INTO dm_messages (dm_channel_id, user_id)"
+	    " SELECT c.id, u.id FROM dm_channels c, users u"
+	    " WHERE username = 'writer'");
+	for (size_t i = 0; i < COUNT(scripts); i++) {
+		struct err err = { 0 };
+
+		cr_expect(
+		    !conn_script(stranger, scripts[i], &err), "%s", scripts[i]);
+		cr_expect_eq(err.code, ERR_ABSENT, "%s", scripts[i]);
+	}
+	conn_free(&stranger);
+}
