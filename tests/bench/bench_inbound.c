@@ -4,9 +4,10 @@
  * table with the same indexes, in the same run and by as many senders.
  *
  * SENDERS peers send signed batches of 50 creates into existing conversations,
- * each on its own kept-alive connection. Stages run in turns, ROUNDS times;
- * medians are printed. Making a batch counts for nobody: the batches of a
- * stage are made before it.
+ * each on its own kept-alive connection. Stages run in turns, ROUNDS times:
+ * medians are printed, of a ratio that of the rounds' ratios, since whatever
+ * else the machine does moves the stages of a round alike. Making a batch
+ * counts for nobody: the batches of a stage are made before it.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -22,8 +23,8 @@ enum {
 	EVENTS = 50,
 	CONVERSATIONS = 10,
 	SENDERS = 4,
-	ROUNDS = 5,
-	STAGE_MS = 1500
+	ROUNDS = 9,
+	STAGE_MS = 800
 };
 enum { SHOTS_MAX = 400 };
 
@@ -48,7 +49,9 @@ struct sender {
 	struct shot *shots;
 	size_t shot_count;
 	int64_t next_id;
-	double rate; /* batches a second */
+	double rate;   /* batches a second */
+	int64_t *took; /* us of each batch, of this stage */
+	size_t took_count;
 };
 
 struct site {
@@ -57,6 +60,8 @@ struct site {
 	struct test_daemon *frontd;
 	int64_t natives[CONVERSATIONS];
 	struct sender senders[SENDERS];
+	double batch_ms[SENDERS * SHOTS_MAX * ROUNDS]; /* of the relay */
+	size_t batch_count;
 };
 
 static void must(bool good, const char *what)
@@ -192,9 +197,13 @@ static void *sender_run(void *arg)
 	size_t sent = 0;
 
 	while (spent < STAGE_MS * INT64_C(1000) && sent < sender->shot_count) {
-		sender->stage(sender, &sender->shots[sent++]);
+		int64_t before = spent;
+
+		sender->stage(sender, &sender->shots[sent]);
 		spent = clock_steady_us() - from;
+		sender->took[sent++] = spent - before;
 	}
+	sender->took_count = sent;
 	sender->rate = (double)sent * 1e6 / (double)spent;
 	return NULL;
 }
@@ -213,6 +222,8 @@ static double measure(
 		sender->shot_count = SHOTS_MAX;
 		sender->shots = arena_array(
 		    sender->arena, SHOTS_MAX, sizeof(*sender->shots));
+		sender->took = arena_array(
+		    sender->arena, SHOTS_MAX, sizeof(*sender->took));
 		for (size_t j = 0; j < SHOTS_MAX; j++)
 			shot_make(sender, &sender->shots[j]);
 	}
@@ -227,6 +238,14 @@ static double measure(
 	return batches * EVENTS;
 }
 
+static void latencies_keep(struct site *site)
+{
+	for (int i = 0; i < SENDERS; i++)
+		for (size_t j = 0; j < site->senders[i].took_count; j++)
+			site->batch_ms[site->batch_count++] =
+			    (double)site->senders[i].took[j] / 1000;
+}
+
 static int compare(const void *a, const void *b)
 {
 	double left = *(const double *)a;
@@ -235,10 +254,15 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
+static double percentile(double *figures, size_t count, size_t percent)
+{
+	qsort(figures, count, sizeof(*figures), compare);
+	return figures[count * percent / 100];
+}
+
 static double median(double *figures)
 {
-	qsort(figures, ROUNDS, sizeof(*figures), compare);
-	return figures[ROUNDS / 2];
+	return percentile(figures, ROUNDS, 50);
 }
 
 /* ---- the site ---- */
@@ -306,13 +330,24 @@ static void site_end(struct site *site)
 	arena_free(&site->arena);
 }
 
-static void print(
-    const char *name, double value, const char *baseline, double base)
+static void print_all(
+    struct site *site, double *hmac, double *bare, double *relay)
 {
-	printf("figure=%s value=%.0f unit=events/s", name, value);
-	if (baseline)
-		printf(" baseline=%s ratio=%.2f", baseline, value / base);
-	printf("\n");
+	double ratios[ROUNDS];
+
+	for (int i = 0; i < ROUNDS; i++)
+		ratios[i] = relay[i] / bare[i];
+	printf("figure=inbound_hmac_only value=%.0f unit=events/s\n",
+	    median(hmac));
+	printf("figure=inbound_bare_insert value=%.0f unit=events/s\n",
+	    median(bare));
+	printf("figure=inbound_relay value=%.0f unit=events/s"
+	       " baseline=inbound_bare_insert ratio=%.2f\n",
+	    median(relay), median(ratios));
+	printf("figure=inbound_batch_p50 value=%.2f unit=ms\n",
+	    percentile(site->batch_ms, site->batch_count, 50));
+	printf("figure=inbound_batch_p99 value=%.2f unit=ms\n",
+	    percentile(site->batch_ms, site->batch_count, 99));
 }
 
 int main(void)
@@ -328,11 +363,9 @@ int main(void)
 		hmac[i] = measure(&site, stage_hmac);
 		bare[i] = measure(&site, stage_bare);
 		relay[i] = measure(&site, stage_relay);
+		latencies_keep(&site);
 	}
-	print("inbound_hmac_only", median(hmac), NULL, 0);
-	print("inbound_bare_insert", median(bare), NULL, 0);
-	print("inbound_relay", median(relay), "inbound_bare_insert",
-	    median(bare));
+	print_all(&site, hmac, bare, relay);
 	site_end(&site);
 	return 0;
 }
