@@ -143,6 +143,7 @@ static bool held_snapshot(struct pressure *p)
 	struct err err = { 0 };
 
 	if (!conn_script(conn,
+		"SET idle_in_transaction_session_timeout = 0;"
 		"BEGIN ISOLATION LEVEL REPEATABLE READ;"
 		"SELECT count(*) FROM federation_outbox",
 		&err))
