@@ -184,7 +184,7 @@ COMMENT ON TABLE nonces IS 'Nonces of verified requests, kept 30 minutes.';
 -- Verified requests of each peer in its current minute; all frontd count here.
 CREATE UNLOGGED TABLE peer_rates (
     peer_id bigint PRIMARY KEY,
-    minute timestamptz NOT NULL,
+    since timestamptz NOT NULL,
     requests bigint NOT NULL
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE peer_rates IS 'Verified requests of a peer in the current minute.';
+COMMENT ON TABLE peer_rates IS 'Verified requests of a peer in the minute since its first.';

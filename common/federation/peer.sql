@@ -26,11 +26,12 @@ SELECT id, origin, host, instance_name, status, instance_id, hmac_secret,
 -- One round trip for the rate and the nonce of a verified request. The row of
 -- the rate is held until the end of the transaction.
 WITH rate AS (
-    INSERT INTO peer_rates AS r (peer_id, minute, requests)
-    VALUES ($1, date_trunc('minute', now()), 1)
+    INSERT INTO peer_rates AS r (peer_id, since, requests)
+    VALUES ($1, now(), 1)
     ON CONFLICT (peer_id) DO UPDATE
-       SET minute = excluded.minute,
-           requests = CASE WHEN r.minute = excluded.minute
+       SET since = CASE WHEN r.since > now() - interval '1 minute'
+                        THEN r.since ELSE now() END,
+           requests = CASE WHEN r.since > now() - interval '1 minute'
                            THEN r.requests + 1 ELSE 1 END
     RETURNING requests),
 nonce AS (

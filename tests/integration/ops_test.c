@@ -88,7 +88,7 @@ static const struct right rights[] = {
 	{ "postrider_filed",    "UPDATE federation_peers SET status = 'active'", DENIED },
 	{ "postrider_janitord", "DELETE FROM nonces WHERE seen_at < now()", "" },
 	{ "postrider_janitord", "DELETE FROM sessions WHERE expires_at < now()", "" },
-	{ "postrider_janitord", "DELETE FROM peer_rates WHERE minute < now()", "" },
+	{ "postrider_janitord", "DELETE FROM peer_rates WHERE since < now()", "" },
 	{ "postrider_janitord", "SELECT * FROM ops.queue", "" },
 	{ "postrider_janitord", "SELECT * FROM ops.watch()", "" },
 	{ "postrider_janitord", "SELECT * FROM ops.dead_letters", DENIED },
