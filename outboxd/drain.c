@@ -321,8 +321,7 @@ static bool present(struct tx *tx, struct drain *drain, struct err *err)
 	if (!sql_one(tx, &SQL_drain_present, marked_shape, &marked, err,
 		v_id(drain->lease.peer), v_text(drain->lease.token),
 		v_int(last_id(drain->load)),
-		v_int(drain->load->window.count >= DRAIN_WINDOW ? DRAIN_AHEAD
-								: 0)))
+		v_int(drain->more ? DRAIN_AHEAD : 0)))
 		return false;
 	if (!tx_commit(tx, err))
 		return false;

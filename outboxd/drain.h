@@ -26,7 +26,7 @@ enum {
 	DRAIN_WINDOW_MAX = 800,
 	DRAIN_WINDOW_BYTES = 512 * 1024, /* and fewer when they are large */
 	DRAIN_WINDOWS_MAX = 10,
-	DRAIN_AHEAD = 4000, /* presented ahead of a backlog */
+	DRAIN_AHEAD = 20000, /* presented ahead of a backlog */
 	DRAIN_RESCAN_MS = 1000,
 	DRAIN_CULPRITS_MAX = 3, /* in a row; then it is the peer, not them */
 	/* After so many entries that have to wait the lease is kept, and they

@@ -3,12 +3,15 @@
 
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 2000, SCRATCH_MAX = 512 << 20 };
 
+/* Without seqscan a scan that has no index looks dear enough to be compiled;
+ * none of our statements lives long enough to gain by that. */
 static const char session_settings[] =
     "SELECT set_config(name, value, false) FROM (VALUES"
     " ('lock_timeout', '10s'),"
     " ('idle_in_transaction_session_timeout', '30s'),"
     " ('timezone', 'UTC'),"
     " ('search_path', 'public'),"
+    " ('jit', 'off'),"
     " ('statement_timeout', $1),"
     " ('postrider.signals', $2),"
     " ('enable_seqscan', coalesce($3, current_setting('enable_seqscan'))))"

@@ -1,30 +1,24 @@
 /*
- * bench_relay -- events a second that one real outboxd brings to a peer that
- * takes everything at once, next to the bare statement that acknowledges
- * fifty entries and reads the next fifty, on the same database in turns.
+ * bench_relay -- events a second that real outboxd bring to peers that take
+ * everything at once, next to the bare statement that acknowledges fifty
+ * entries and reads the next fifty, on the same database in turns; then what
+ * relay_paths.h names. One line a figure.
+ *
+ *     bench_relay [SECONDS [ENTRIES]]
+ *
+ * SECONDS: how long a snapshot is held open (5); ENTRIES: 100,000.
  *
  * The queue is filled before the clock starts; the drain is timed from the
- * first request to the moment the outbox is empty.
+ * first request to the last event. Nothing else should run.
  */
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "common/base/clock.h"
-#include "common/federation/peer.h"
-#include "tests/bench/relay_sink.h"
-#include "tests/lib/test_db.h"
+#include "tests/bench/relay_paths.h"
 
-enum { ENTRIES = 100000, BATCH = 50, ROUNDS = 3, PEERS_MAX = 100 };
+enum { ENTRIES = 100000, BATCH = 50, ROUNDS = 3, HELD_S = 5 };
 
-struct bench {
-	struct arena *arena;
-	char *conninfo;
-	const char *key;
-	const char *origin;
-	struct relay_sink *sink;
-	int64_t peers[PEERS_MAX];
-	int peer_count;
+struct sizes {
+	int seconds;
+	int entries;
 };
 
 struct acked {
@@ -39,68 +33,6 @@ static const struct shape acked_shape[] = {
 	SHAPE_END(struct acked),
 };
 /* clang-format on */
-
-static void must(bool good, const char *what, const struct err *err)
-{
-	if (good)
-		return;
-	fprintf(stderr, "bench_relay: %s: %s\n", what, err->text);
-	exit(1);
-}
-
-/* ---- the site ---- */
-
-static void site_peer(struct bench *bench, const struct node *node, int place)
-{
-	static const struct stmt add = { "bench_peer",
-		"INSERT INTO federation_peers (id, origin, host, status, "
-		"hmac_secret) VALUES ($1, $2, $3, 'active', $4)",
-		SQL_NONE, 4 };
-	AUTO(conn_free) struct conn *conn = test_db_conn(bench->conninfo);
-	AUTO(tx_end) struct tx *tx = tx_new(conn, bench->arena);
-	int64_t id = place + 1;
-	const char *host = arena_printf(bench->arena, "p%d.localhost", place);
-	const char *origin = arena_printf(
-	    bench->arena, "http://%s:%d", host, relay_sink_port(bench->sink));
-	struct err err = { 0 };
-
-	bench->peers[place] = id;
-	must(sql_none(tx, &add, &err, v_id(id), v_text(origin), v_text(host),
-		 v_bytes(peer_seal(bench->arena, node, id, "secret"))) &&
-		tx_commit(tx, &err),
-	    "peer", &err);
-}
-
-static void site_begin(struct bench *bench)
-{
-	struct node node;
-	struct err err = { 0 };
-
-	bench->arena = arena_new();
-	bench->conninfo = test_db_create();
-	bench->sink = relay_sink_new();
-	bench->origin = "http://bench.localhost:1";
-	bench->key = arena_printf(
-	    bench->arena, "/tmp/bench-relay-%d.key", (int)getpid());
-	must(node_key_create(bench->key, &err) &&
-		node_load(bench->arena, bench->origin, bench->key, &node, &err),
-	    "node", &err);
-	for (int i = 0; i < PEERS_MAX; i++)
-		site_peer(bench, &node, i);
-	node_key_free(&node.key);
-}
-
-static void fill(struct bench *bench)
-{
-	test_db_script(bench->conninfo,
-	    arena_printf(bench->arena,
-		"INSERT INTO federation_outbox (peer_id, context_type, "
-		"context_id, event_type, entity_id, payload, expires_at) "
-		"SELECT 1 + n %% %d, 'dm', 'c' || n %% 997, 'create', "
-		"'m' || n, '\"message\":\"' || repeat('x', 450) || '\"', "
-		"now() + interval '1 day' FROM generate_series(1, %d) n",
-		bench->peer_count, ENTRIES));
-}
 
 /* ---- the bare statement ---- */
 
@@ -138,99 +70,97 @@ static void bare_peer(struct conn *conn, int64_t peer)
 	} while (count > 0);
 }
 
-static double bare(struct bench *bench)
+static double bare(struct bench *bench, int peers, int entries)
 {
 	AUTO(conn_free) struct conn *conn = test_db_conn(bench->conninfo);
 	int64_t before;
 
-	fill(bench);
+	site_fill(bench, peers, entries);
 	before = clock_steady_us();
-	for (int i = 0; i < bench->peer_count; i++)
+	for (int i = 0; i < peers; i++)
 		bare_peer(conn, bench->peers[i]);
-	return ENTRIES * 1e6 / (double)(clock_steady_us() - before);
+	return entries * 1e6 / (double)(clock_steady_us() - before);
 }
 
-/* ---- the daemon ---- */
+/* ---- drains ---- */
 
-static pid_t daemon_start(const struct bench *bench)
-{
-	const char *dir = getenv("POSTRIDER_BUILD_DIR");
-	pid_t pid = fork();
-
-	if (pid != 0)
-		return pid;
-	setenv("POSTRIDER_ALLOW_ROOT", "1", 1);
-	setenv("POSTRIDER_ORIGIN", bench->origin, 1);
-	setenv("POSTRIDER_NODE_KEY_FILE", bench->key, 1);
-	setenv("POSTRIDER_DATABASE", bench->conninfo, 1);
-	setenv("POSTRIDER_ALLOW_PRIVATE_ADDRESSES", "on", 1);
-	setenv("POSTRIDER_LOG_LEVEL", "error", 1);
-	execl(
-	    arena_printf(bench->arena, "%s/postrider-outboxd", dir ? dir : "."),
-	    "postrider-outboxd", (char *)NULL);
-	_exit(127);
-}
-
-static double drain(struct bench *bench)
-{
-	pid_t pid;
-	double rate;
-
-	fill(bench);
-	relay_sink_reset(bench->sink, ENTRIES);
-	pid = daemon_start(bench);
-	rate = relay_sink_rate(bench->sink);
-	kill(pid, SIGTERM);
-	waitpid(pid, NULL, 0);
-	if (test_db_number(bench->conninfo,
-		"SELECT count(*) AS n FROM federation_outbox") != 0)
-		fprintf(stderr, "bench_relay: the outbox is not empty\n");
-	return rate;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double left = *(const double *)a;
-	double right = *(const double *)b;
-
-	return (left > right) - (left < right);
-}
-
-static void compare(struct bench *bench, int peers)
+/* The median rate of one outboxd. */
+static double compare(struct bench *bench, int peers, int entries)
 {
 	double bares[ROUNDS];
-	double drains[ROUNDS];
+	double drains[SITE_DAEMONS_MAX][ROUNDS];
+	double cpu[ROUNDS];
+	double ceiling;
 
-	bench->peer_count = peers;
 	for (int i = 0; i < ROUNDS; i++) {
-		bares[i] = bare(bench);
-		drains[i] = drain(bench);
+		bares[i] = bare(bench, peers, entries);
+		drains[0][i] = site_drain(bench, peers, entries, 1);
+		cpu[i] = bench->cpu_us / entries;
+		drains[1][i] = site_drain(bench, peers, entries, 2);
 	}
-	qsort(bares, ROUNDS, sizeof(double), by_value);
-	qsort(drains, ROUNDS, sizeof(double), by_value);
+	ceiling = median(bares, ROUNDS);
 	printf("figure=relay_sticky_%d_peers value=%.0f unit=events/s\n", peers,
-	    bares[ROUNDS / 2]);
-	printf("figure=relay_drain_%d_peers value=%.0f unit=events/s "
-	       "baseline=relay_sticky_%d_peers ratio=%.2f\n",
-	    peers, drains[ROUNDS / 2], peers,
-	    drains[ROUNDS / 2] / bares[ROUNDS / 2]);
+	    ceiling);
+	for (int i = 0; i < SITE_DAEMONS_MAX; i++)
+		printf("figure=relay_drain_%d_peers_%d_outboxd value=%.0f "
+		       "unit=events/s baseline=relay_sticky_%d_peers "
+		       "ratio=%.2f\n",
+		    peers, i + 1, median(drains[i], ROUNDS), peers,
+		    median(drains[i], ROUNDS) / ceiling);
+	printf("figure=relay_cpu_%d_peers value=%.1f unit=us/event "
+	       "baseline=6 ratio=%.2f\n",
+	    peers, median(cpu, ROUNDS), median(cpu, ROUNDS) / 6);
+	fflush(stdout);
+	return drains[0][ROUNDS / 2];
+}
+
+/* Dead rows cannot be removed while somebody's snapshot is open. */
+static void held_snapshot(
+    struct bench *bench, double free_rate, struct sizes sizes)
+{
+	static const struct stmt look = { "bench_hold",
+		"SELECT set_config('transaction_isolation', "
+		"'repeatable read', true), (SELECT count(*)::text FROM "
+		"federation_outbox)",
+		SQL_MANY, 0 };
+	AUTO(conn_free) struct conn *conn = test_db_conn(bench->conninfo);
+	AUTO(tx_end) struct tx *tx = tx_new(conn, bench->arena);
+	int64_t until = clock_steady_ms() + sizes.seconds * INT64_C(1000);
+	struct rows rows;
+	struct err err = { 0 };
+	double rate;
+
+	must(sql_many(tx, &look, NULL, &rows, &err), "snapshot", &err);
+	do
+		rate = site_drain(bench, SITE_PEERS, sizes.entries, 1);
+	while (clock_steady_ms() < until);
+	printf("figure=relay_drain_held_%ds value=%.0f unit=events/s "
+	       "baseline=relay_drain_100_peers_1_outboxd ratio=%.2f\n",
+	    sizes.seconds, rate, rate / free_rate);
 	fflush(stdout);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct bench bench = { 0 };
+	const struct sizes sizes = {
+		.seconds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : HELD_S,
+		.entries = argc > 2 ? (int)strtol(argv[2], NULL, 10) : ENTRIES,
+	};
+	double rate;
 
 	if (!test_db_available()) {
 		puts("bench_relay: POSTRIDER_TEST_DB is not set");
 		return 0;
 	}
 	site_begin(&bench);
-	compare(&bench, 1);
-	compare(&bench, PEERS_MAX);
-	relay_sink_free(&bench.sink);
-	test_db_drop(&bench.conninfo);
-	unlink(bench.key);
-	arena_free(&bench.arena);
+	compare(&bench, 1, sizes.entries);
+	rate = compare(&bench, SITE_PEERS, sizes.entries);
+	held_snapshot(&bench, rate, sizes);
+	figure_latency(&bench);
+	figure_claim_cost(&bench);
+	figure_inserts(&bench);
+	figure_graphile(&bench, rate);
+	site_end(&bench);
 	return 0;
 }

@@ -208,3 +208,15 @@ double relay_sink_rate(struct relay_sink *sink)
 	pthread_mutex_unlock(&sink->lock);
 	return rate;
 }
+
+int64_t relay_sink_last_us(struct relay_sink *sink)
+{
+	int64_t last;
+
+	pthread_mutex_lock(&sink->lock);
+	while (sink->got < sink->expected)
+		pthread_cond_wait(&sink->done, &sink->lock);
+	last = sink->last_us;
+	pthread_mutex_unlock(&sink->lock);
+	return last;
+}

@@ -19,5 +19,7 @@ int relay_sink_port(const struct relay_sink *sink);
 void relay_sink_reset(struct relay_sink *sink, int64_t expected);
 /* Waits for them; events a second. */
 double relay_sink_rate(struct relay_sink *sink);
+/* Waits for them; steady microseconds when the last one was there. */
+int64_t relay_sink_last_us(struct relay_sink *sink);
 
 #endif

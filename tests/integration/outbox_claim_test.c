@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "common/base/clock.h"
 #include "common/queue/lease.h"
 #include "common/queue/worker.h"
 #include "outboxd/drain.h"
@@ -317,7 +318,7 @@ Test(outbox_claim, a_backlog_is_marked_ahead_in_chunks)
 
 	test_db_needed();
 	peer = site_peer(&site, "http://p.localhost:1");
-	site_enqueue_many(&site, peer, "m", 6000);
+	site_enqueue_many(&site, peer, "m", 22000);
 	drain = drain_of(a, WORKER_A);
 	step(a, drain);
 	cr_expect_eq(
@@ -418,6 +419,44 @@ Test(outbox_claim, a_long_blocked_conversation_is_passed_over_once)
 	cr_expect_lt(steps, 20);
 	cr_expect_eq(live(drain), 0);
 	cr_expect_eq(waiting(), 5000);
+	drain_free(&drain);
+}
+
+Test(outbox_claim, what_waits_long_is_not_read_each_second)
+{
+	struct drain *drain;
+	int64_t peer;
+	int64_t scanned;
+
+	test_db_needed();
+	peer = site_peer(&site, "http://p.localhost:1");
+	site_enqueue_many(&site, peer, "m", 5000);
+	test_db_script(site.db,
+	    "UPDATE federation_outbox SET retry_at = now() + interval "
+	    "'1 hour', reason = 'channel_not_found', refusals = 1 WHERE "
+	    "entity_id = 'm1'");
+	drain = drain_of(a, WORKER_A);
+	drain->may_linger = true;
+	do
+		step(a, drain);
+	while (drain->again);
+	cr_assert(drain->linger);
+	scanned = drain->scanned_at;
+	clock_shift_ms(2000);
+	/* Another conversation's entry is found without all that. */
+	site_enqueue(&site, peer, ENTRIES("create z @other"));
+	step(a, drain);
+	cr_expect_eq(live(drain), 1);
+	take_all(drain);
+	step(a, drain);
+	cr_expect(drain->linger);
+	cr_expect_eq(drain->scanned_at, scanned);
+	/* What is due again brings all of it forward. */
+	clock_shift_ms(3600 * 1000);
+	test_db_script(site.db,
+	    "UPDATE federation_peers SET lease_until = now() + interval '9 h'");
+	step(a, drain);
+	cr_expect_gt(drain->scanned_at, scanned);
 	drain_free(&drain);
 }
 
