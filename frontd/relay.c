@@ -37,6 +37,7 @@ static bool answer(
 {
 	struct buf text;
 
+	relay_log(batch);
 	buf_init(&text, req->arena, ANSWER_MAX);
 	relay_answer(batch, &text);
 	if (!buf_ok(&text))

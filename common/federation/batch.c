@@ -1,7 +1,6 @@
 #include "common/federation/batch.h"
 
 #include "common/base/clock.h"
-#include "common/base/log.h"
 
 enum { SKEW_MAX_MS = 5 * 60 * 1000 };
 
@@ -29,11 +28,8 @@ void event_refuse(const struct relay_batch *batch, struct relay_event *event,
 {
 	event->state = EVENT_REFUSED;
 	event->reason = err_reason(err);
-	log_write(err_rules[err->code].level, "relay.refused",
-	    LOG_FIELDS(F("peer", v_text(batch->source.text)),
-		F("entry", v_text(event->message_id)),
-		F("reason", v_text(event->reason)),
-		F("err", v_text(err->text))));
+	event->why = arena_text(batch->arena, err->text);
+	event->code = err->code;
 }
 
 static bool port_fits(int port, const struct origin *origin)

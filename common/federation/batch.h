@@ -52,6 +52,8 @@ struct relay_event {
 	const char *message_id;
 	enum event_state state;
 	const char *reason; /* static */
+	const char *why;    /* for the log */
+	enum err_code code;
 
 	const char *federated_id;
 	struct mention actor;
@@ -105,7 +107,7 @@ struct relay_range {
 /* Open again, but for the malformed. */
 void events_reopen(struct relay_event *events, size_t count);
 void event_accept(struct relay_event *event);
-/* Settles with err's reason and logs it; err is spent. */
+/* Settles with err's reason; err is spent. */
 void event_refuse(const struct relay_batch *batch, struct relay_event *event,
     const struct err *err);
 

@@ -171,6 +171,13 @@ static void columns_add(struct columns *c, struct arena *arena,
 	c->colors[i] = color_of(person);
 }
 
+/* Of an account of ours only its own home may tell us more. */
+static bool may_tell(const struct person *p, const struct origin *source)
+{
+	return p->wanted && p->id && !p->is_native &&
+	    (p->is_stub || strcmp(p->host, source->host) == 0);
+}
+
 /* Does the event know something that the row lacks? */
 static bool adds_something(
     struct arena *arena, const struct person *p, const struct origin *source)
@@ -190,7 +197,7 @@ static bool hydrate(struct tx *tx, const struct origin *source,
 	struct columns c = columns_new(arena, count);
 
 	for (size_t i = 0; i < count; i++)
-		if (people[i].wanted && people[i].id && !people[i].is_native &&
+		if (may_tell(&people[i], source) &&
 		    adds_something(arena, &people[i], source))
 			columns_add(&c, arena, &people[i], source);
 	return c.count == 0 ||

@@ -30,7 +30,7 @@ WITH k AS (
 fit AS (
     SELECT min(u.id) AS id, k.host, k.person
       FROM k JOIN users u ON u.home_instance = k.host
-       AND lower(split_part(u.username, '@', 1)) = k.name
+       AND lower(split_part(u.username, '@', 1) COLLATE "C") = k.name
        AND u.home_user_id IS NULL AND NOT u.is_deleted
      GROUP BY k.host, k.person HAVING count(*) = 1)
 UPDATE users u SET home_user_id = fit.person
@@ -38,10 +38,12 @@ UPDATE users u SET home_user_id = fit.person
 
 -- Both unique keys may be hit: the identity (somebody else made the stub) and
 -- the name (another person's); the caller looks again and tries another suffix.
+-- Names fold alike in every locale.
 -- name: persons_insert :none
 INSERT INTO users (username, password_hash, home_instance, home_user_id, display_name,
        avatar, avatar_color)
-SELECT lower(left(person, 100) || $6 || '@' || host), '!federation-replicated', host,
+SELECT lower((left(person, 100) || $6 || '@' || host) COLLATE "C"),
+       '!federation-replicated', host,
        person, display_name, avatar, avatar_color
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
     AS t(host, person, display_name, avatar, avatar_color)

@@ -345,6 +345,34 @@ bool relay_apply_singly(
 	return batch_begin(tx, batch, false, err) && tx_commit(tx, err);
 }
 
+/* ---- the log ---- */
+
+enum { REFUSED_LINES_MAX = 5 };
+
+static void log_refused(
+    const struct relay_batch *batch, const struct relay_event *event)
+{
+	log_write(err_rules[event->code].level, "relay.refused",
+	    LOG_FIELDS(F("peer", v_text(batch->source.text)),
+		F("entry", v_text(event->message_id)),
+		F("reason", v_text(event->reason)),
+		F("err", v_text(event->why))));
+}
+
+void relay_log(const struct relay_batch *batch)
+{
+	size_t refused = 0;
+
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->events[i].state != EVENT_ACCEPTED &&
+		    refused++ < REFUSED_LINES_MAX)
+			log_refused(batch, &batch->events[i]);
+	if (refused > REFUSED_LINES_MAX)
+		log_info("relay.refused_more",
+		    F("peer", v_text(batch->source.text)),
+		    F("count", v_int((int64_t)refused - REFUSED_LINES_MAX)));
+}
+
 /* ---- the answer ---- */
 
 static void put_id(

@@ -32,6 +32,9 @@ MUST_CHECK bool relay_apply(
 MUST_CHECK bool relay_apply_singly(
     struct tx *tx, struct relay_batch *batch, struct err *err);
 
+/* A line for the first few that were refused, and one for the others. */
+void relay_log(const struct relay_batch *batch);
+
 /* {"accepted":[...],"rejected":[...],"maxUploadSize":n}, once applied. */
 void relay_answer(const struct relay_batch *batch, struct buf *out);
 

@@ -313,6 +313,12 @@ Test(hostile_relay, what_a_peer_writes_forges_no_line_and_floods_none)
 	cr_expect_eq(hostile_lines(&site, "\xe2\x80\xa8"), 0);
 	cr_expect_eq(hostile_lines(&site, "level=error"),
 	    hostile_lines(&site, "\\nlevel=error"), "only inside a value");
+	hostile_relay(&site,
+	    arena_printf(
+		site.arena, "%s{}", hostile_repeated(&site, "{},", 49)));
+	cr_expect(test_daemon_logged(
+	    site.world->frontd, "event=relay.refused_more", 2000));
+	cr_expect_leq(hostile_lines(&site, "event=relay.refused "), 8);
 	cr_expect_eq(hostile_lines(&site, hostile_noise(&site, 5000)), 0,
 	    "values are cut");
 }

@@ -137,6 +137,23 @@ Test(person, a_profile_fills_only_what_is_empty)
 	    "zed https://luna.test/api/uploads/z.png none");
 }
 
+Test(person, an_account_here_is_told_about_by_its_home_only)
+{
+	struct person ours = { .host = "orbit.test",
+		.home_user_id = "9",
+		.display_name = "Forged",
+		.avatar = "https://luna.test/forged.png" };
+
+	test_db_script(site.conninfo,
+	    "INSERT INTO users (username, password_hash, home_instance,"
+	    " home_user_id) VALUES ('ada@orbit.test', 'x', 'orbit.test', '9')");
+	resolve(&ours);
+	cr_expect_eq(relay_site_number(&site,
+			 "SELECT count(*) AS n FROM users WHERE display_name IS"
+			 " NOT NULL AND home_instance = 'orbit.test'"),
+	    0);
+}
+
 Test(person, marks_of_deletion_are_no_names)
 {
 	struct person gone = { .host = "luna.test",
