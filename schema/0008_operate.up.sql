@@ -125,7 +125,7 @@ SELECT peer, state, since, waiting, leased_by, oldest, next_attempt, attempts, l
                WHEN 'pending' THEN CASE WHEN p.initiated_at IS NULL
                    THEN 'it asked; the handshake has not finished'
                    ELSE 'we asked; the handshake has not finished' END
-               WHEN 'refuses our signature' THEN format('refuses our signature since %s: the secrets differ',
+               WHEN 'refuses our signature' THEN format('refuses our signature since %s: the secrets or the clocks differ',
                    to_char(coalesce(p.last_accepted_at, p.created_at), 'YYYY-MM-DD HH24:MI'))
                WHEN 'unreachable' THEN 'does not answer; entries are kept'
                WHEN 'failing' THEN 'did not answer the last time'

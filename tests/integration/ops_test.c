@@ -213,7 +213,8 @@ Test(ops, peers_are_told_in_words_worst_first)
 	    "well active, out revoked");
 	cr_expect_str_eq(one_text("SELECT meaning AS t FROM ops.peers"
 				  " WHERE state = 'refuses our signature'"),
-	    "refuses our signature since 2026-01-02 03:04: the secrets differ");
+	    "refuses our signature since 2026-01-02 03:04: the secrets or the "
+	    "clocks differ");
 	cr_expect_str_eq(one_text("SELECT leased_by::text AS t FROM ops.peers"
 				  " WHERE state = 'active'"),
 	    "77");
