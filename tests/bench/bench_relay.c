@@ -118,19 +118,16 @@ static double compare(struct bench *bench, int peers, int entries)
 static void held_snapshot(
     struct bench *bench, double free_rate, struct sizes sizes)
 {
-	static const struct stmt look = { "bench_hold",
-		"SELECT set_config('transaction_isolation', "
-		"'repeatable read', true), (SELECT count(*)::text FROM "
-		"federation_outbox)",
-		SQL_MANY, 0 };
 	AUTO(conn_free) struct conn *conn = test_db_conn(bench->conninfo);
-	AUTO(tx_end) struct tx *tx = tx_new(conn, bench->arena);
 	int64_t until = clock_steady_ms() + sizes.seconds * INT64_C(1000);
-	struct rows rows;
 	struct err err = { 0 };
 	double rate;
 
-	must(sql_many(tx, &look, NULL, &rows, &err), "snapshot", &err);
+	must(conn_script(conn,
+		 "BEGIN ISOLATION LEVEL REPEATABLE READ;"
+		 "SELECT count(*) FROM federation_outbox",
+		 &err),
+	    "snapshot", &err);
 	do
 		rate = site_drain(bench, SITE_PEERS, sizes.entries, 1);
 	while (clock_steady_ms() < until);
