@@ -7,18 +7,39 @@
 enum { REFUSAL_LINES_MAX = 20, REFUSAL_WINDOW_MS = 10000 };
 enum { ROUTES_MAX = 64 };
 
+/* "GET//api/dm": a method and a route. */
+static const char *method_route_names[ROUTES_MAX + 1];
+/* Each pattern once, whatever methods it has. */
 static const char *route_names[ROUTES_MAX + 1];
 
 static const char *const code_names[] = { "200", "201", "202", "204", "400",
-	"401", "403", "404", "405", "409", "410", "413", "415", "429", "431",
-	"500", "502", "503", "504", "other", NULL };
+	"401", "403", "404", "405", "408", "409", "410", "413", "415", "429",
+	"431", "500", "502", "503", "504", "other", NULL };
+
+static const struct rejection {
+	int status;
+	const char *reason;
+} rejections[] = {
+	{ 400, "malformed" },
+	{ 404, "unknown_route" },
+	{ 405, "method" },
+	{ 408, "too_slow" },
+	{ 413, "too_large" },
+	{ 415, "media_type" },
+	{ 429, "rate" },
+	{ 431, "head_too_large" },
+	{ 503, "busy" },
+	{ 0, "other" },
+};
+static const char *reason_names[COUNT(rejections) + 1];
 
 static struct metric requests_total = {
 	.name = "http_requests_total",
 	.help = "Requests that reached a handler.",
 	.type = METRIC_COUNTER,
-	.label = "route",
-	.values = route_names,
+	.label = "method",
+	.second = "route",
+	.values = method_route_names,
 };
 static struct metric request_seconds = {
 	.name = "http_request_duration_seconds",
@@ -36,10 +57,10 @@ static struct metric responses_total = {
 };
 static struct metric rejected_total = {
 	.name = "http_rejected_total",
-	.help = "Requests answered without a handler, by status.",
+	.help = "Requests answered without a handler, by reason.",
 	.type = METRIC_COUNTER,
-	.label = "code",
-	.values = code_names,
+	.label = "reason",
+	.values = reason_names,
 };
 static struct metric in_flight = {
 	.name = "http_requests_in_flight",
@@ -57,15 +78,35 @@ static struct metric waiting = {
 	.type = METRIC_GAUGE,
 };
 
+/* "METHOD/pattern"; lives as long as the process. */
+static const char *method_route(const struct route *route)
+{
+	char *name;
+
+	if (asprintf(&name, "%s/%s", route->method, route->pattern) < 0)
+		abort();
+	return name;
+}
+
+static void route_name_add(const char *pattern)
+{
+	size_t i = 0;
+
+	while (route_names[i] && strcmp(route_names[i], pattern) != 0)
+		i++;
+	route_names[i] = pattern;
+}
+
 /* The names are made once from the tables, before the loop runs. */
 void observe_setup(void)
 {
-	size_t count = 0;
-
-	for (; route_at(count); count++) {
-		assert(count < ROUTES_MAX);
-		route_names[count] = route_at(count)->pattern;
+	for (size_t i = 0; route_at(i); i++) {
+		assert(i < ROUTES_MAX);
+		method_route_names[i] = method_route(route_at(i));
+		route_name_add(route_at(i)->pattern);
 	}
+	for (size_t i = 0; i < COUNT(rejections); i++)
+		reason_names[i] = rejections[i].reason;
 	metrics_register(&requests_total);
 	metrics_register(&request_seconds);
 	metrics_register(&responses_total);
@@ -81,6 +122,15 @@ static size_t code_place(int status)
 
 	snprintf(text, sizeof(text), "%d", status);
 	return metric_place(&responses_total, text);
+}
+
+static size_t rejection_place(int status)
+{
+	size_t i = 0;
+
+	while (rejections[i].status && rejections[i].status != status)
+		i++;
+	return i;
 }
 
 /* Is there room for one more line about refusals? Else it is summed up. */
@@ -109,10 +159,8 @@ void observe_sum(void *arg)
 void observe_head_refused(
     struct dispatch *dispatch, int status, const struct http_head *head)
 {
-	size_t place = code_place(status);
-
-	metric_add(&rejected_total, place, 1);
-	metric_add(&responses_total, place, 1);
+	metric_add(&rejected_total, rejection_place(status), 1);
+	metric_add(&responses_total, code_place(status), 1);
 	if (may_say(dispatch))
 		log_info("http.refused",
 		    F("route", v_text(head ? head->path : NULL)),
@@ -144,11 +192,12 @@ static void say(const struct call *call, int64_t ms)
 
 void observe_call(const struct call *call)
 {
-	size_t route = route_place(call->match->route);
+	const struct route *route = call->match->route;
 	int64_t us = clock_steady_us() - call->began_us;
 
-	metric_add(&requests_total, route, 1);
-	metric_observe_us(&request_seconds, route, us);
+	metric_add(&requests_total, route_place(route), 1);
+	metric_observe_us(&request_seconds,
+	    metric_place(&request_seconds, route->pattern), us);
 	metric_add(&responses_total, code_place(call->req.status), 1);
 	say(call, us / 1000);
 }
