@@ -10,6 +10,9 @@
 enum {
 	RELEASE_AGAIN_MS = 500,
 	LINGER_MS = 1000,
+	/* When it is time to read from the start again, what is in hand may
+	 * still leave, but not longer than that. */
+	IN_HAND_MS = 4000,
 	/* While others wait for room a peer gives way after so long. */
 	TURN_MS = 5000,
 	/* A larger answer is read by a worker. */
@@ -148,7 +151,13 @@ static bool is_leaving(const struct delivery *d)
 static bool must_step(const struct delivery *d)
 {
 	return d->refused || d->fresh_secret || is_leaving(d) ||
-	    clock_steady_ms() >= d->scan_ends;
+	    clock_steady_ms() >= d->scan_ends + IN_HAND_MS;
+}
+
+static bool may_read_ahead(const struct delivery *d)
+{
+	return d->more && !d->stepping && !d->loads->next &&
+	    clock_steady_ms() < d->scan_ends;
 }
 
 static void wait(struct delivery *d, int64_t ms)
@@ -330,7 +339,7 @@ static bool send_next(struct delivery *d)
 		wait(d, wait_ms);
 	else
 		post(d, parcel);
-	if (d->call && d->more && !d->stepping && !d->loads->next)
+	if (d->call && may_read_ahead(d))
 		step(d, true);
 	return true;
 }
