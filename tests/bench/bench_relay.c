@@ -110,7 +110,6 @@ static double compare(struct bench *bench, int peers, int entries)
 	printf("figure=relay_cpu_%d_peers value=%.1f unit=us/event "
 	       "baseline=6 ratio=%.2f\n",
 	    peers, median(cpu, ROUNDS), median(cpu, ROUNDS) / 6);
-	fflush(stdout);
 	return drains[0][ROUNDS / 2];
 }
 
@@ -134,7 +133,6 @@ static void held_snapshot(
 	printf("figure=relay_drain_held_%ds value=%.0f unit=events/s "
 	       "baseline=relay_drain_100_peers_1_outboxd ratio=%.2f\n",
 	    sizes.seconds, rate, rate / free_rate);
-	fflush(stdout);
 }
 
 int main(int argc, char **argv)
@@ -150,6 +148,7 @@ int main(int argc, char **argv)
 		puts("bench_relay: POSTRIDER_TEST_DB is not set");
 		return 0;
 	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	site_begin(&bench);
 	compare(&bench, 1, sizes.entries);
 	rate = compare(&bench, SITE_PEERS, sizes.entries);
