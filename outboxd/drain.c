@@ -42,6 +42,8 @@ static const struct shape entry_shape[] = {
 	SHAPE(TIME, struct entry, retry_at, NULL),
 	SHAPE(INT,  struct entry, refusals, NULL),
 	SHAPE(TEXT, struct entry, reason, NULL),
+	SHAPE(TEXT, struct entry, snapshot, NULL),
+	SHAPE(BOOL, struct entry, late, NULL),
 	SHAPE_END(struct entry),
 };
 
@@ -75,6 +77,7 @@ struct drain *drain_new(
 	drain->rescan_ms = DRAIN_RESCAN_MS;
 	drain->node = node;
 	drain->blocks = blocks_new();
+	horizon_init(&drain->horizon);
 	drain->lease = *lease;
 	drain->lease.origin = arena_text(keep, lease->origin);
 	drain->lease.token = arena_text(keep, lease->token);
@@ -97,6 +100,7 @@ void drain_free(struct drain **drain)
 	load_free(&(*drain)->load);
 	owed_done(&(*drain)->owed);
 	blocks_free(&(*drain)->blocks);
+	horizon_done(&(*drain)->horizon);
 	*drain = NULL;
 	arena_free(&keep);
 }
@@ -137,8 +141,10 @@ static size_t ids_above(
 	return count;
 }
 
+/* late: something appeared behind the cursor, and the window is none. */
 static bool fetch(struct tx *tx, struct drain *drain, size_t most,
-    const struct settled *settled, struct rows *window, struct err *err)
+    const struct settled *settled, struct rows *window, bool *late,
+    struct err *err)
 {
 	int64_t *above =
 	    arena_array(drain->scratch, settled->count, sizeof(int64_t));
@@ -148,12 +154,18 @@ static bool fetch(struct tx *tx, struct drain *drain, size_t most,
 	if (!sql_many(tx, &SQL_drain_fetch, entry_shape, window, err,
 		v_id(drain->lease.peer), v_text(drain->lease.token),
 		v_int(drain->cursor), v_int((int64_t)most),
-		v_ids(settled->ids, settled->count), v_ids(above, above_count)))
+		v_ids(settled->ids, settled->count), v_ids(above, above_count),
+		v_int(drain->horizon.floor),
+		v_text(horizon_seen(&drain->horizon))))
 		return false;
 	if (window->count == 0)
 		return err_set(err, ERR_CONFLICT, "the lease was lost");
 	entries = window->items;
-	if (!entries[0].id)
+	if (most > 0)
+		horizon_note(
+		    &drain->horizon, entries[0].snapshot, drain->cursor);
+	*late = entries[0].late;
+	if (!entries[0].id || *late)
 		window->count = 0;
 	return true;
 }
@@ -248,8 +260,9 @@ static void note_passed(struct drain *drain, const struct rows *window)
 			drain->retry_at = entries[i].retry_at;
 }
 
+/* late: something appeared behind the cursor; the next reading is whole. */
 static bool look_once(struct tx *tx, struct drain *drain,
-    const struct settled *settled, struct err *err)
+    const struct settled *settled, bool *late, struct err *err)
 {
 	struct load *load = drain->load;
 	int64_t limit = drain->lease.retry_batch_limit;
@@ -261,8 +274,13 @@ static bool look_once(struct tx *tx, struct drain *drain,
 	size_t asked = drain->window;
 
 	load_reset(load);
-	if (!fetch(tx, drain, asked, settled, &load->window, err))
+	if (!fetch(tx, drain, asked, settled, &load->window, late, err))
 		return false;
+	if (*late) {
+		drain->cursor = 0;
+		drain->more = false;
+		return true;
+	}
 	load_choose(
 	    load, drain->blocks, &limits, batches_max(drain), &drain->cursor);
 	drain->more = load->plain && load->count > 0 &&
@@ -287,8 +305,9 @@ static bool look(struct tx *tx, struct drain *drain, struct settled settled,
 		from_start(drain);
 	for (int windows = 0; windows < DRAIN_WINDOWS_MAX; windows++) {
 		size_t asked = drain->window;
+		bool late;
 
-		if (!look_once(tx, drain, &settled, err))
+		if (!look_once(tx, drain, &settled, &late, err))
 			return false;
 		settled.count = 0;
 		if (drain->load->count > 0) {
@@ -298,7 +317,7 @@ static bool look(struct tx *tx, struct drain *drain, struct settled settled,
 		if (drain->load->window.count == asked &&
 		    !blocks_full(drain->blocks))
 			continue;
-		if (drain->whole || drain->lingering)
+		if (!late && (drain->whole || drain->lingering))
 			return true;
 		from_start(drain);
 	}
@@ -368,8 +387,10 @@ static bool acknowledge_only(struct tx *tx, struct drain *drain,
     const struct settled *settled, struct err *err)
 {
 	struct rows none;
+	bool late;
 
-	return settled->count == 0 || fetch(tx, drain, 0, settled, &none, err);
+	return settled->count == 0 ||
+	    fetch(tx, drain, 0, settled, &none, &late, err);
 }
 
 /* Nothing can go. What waits behind a refusal is looked at again after a
@@ -415,7 +436,9 @@ static bool go_on(struct tx *tx, struct drain *drain,
 static bool step_ahead(struct tx *tx, struct drain *drain,
     const struct settled *settled, struct err *err)
 {
-	if (!look_once(tx, drain, settled, err) ||
+	bool late;
+
+	if (!look_once(tx, drain, settled, &late, err) ||
 	    !present_commit(tx, drain, true, err))
 		return false;
 	load_seal(drain->load, drain->node, drain->secret);

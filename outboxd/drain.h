@@ -19,6 +19,7 @@
 #include "common/federation/node.h"
 #include "common/pg/sql.h"
 #include "outboxd/answer.h"
+#include "outboxd/horizon.h"
 #include "outboxd/load.h"
 
 enum {
@@ -59,8 +60,9 @@ struct drain {
 	struct blocks *blocks;
 	size_t window; /* entries to read next */
 	int64_t cursor;
-	int64_t scanned_at;  /* steady ms: last reading from the start */
-	int64_t rescan_ms;   /* how long it holds */
+	struct horizon horizon; /* what may appear behind it */
+	int64_t scanned_at;	/* steady ms: last reading from the start */
+	int64_t rescan_ms;	/* how long it holds */
 	int64_t retry_at;    /* wall ms: the first that is set aside is due */
 	int64_t passed;	     /* entries read since, that could not go */
 	int64_t answered_at; /* steady ms: last time the peer's row heard so */

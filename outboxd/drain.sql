@@ -24,21 +24,28 @@ RETURNING p.id AS peer, p.origin, p.lease_token::text AS token, p.status,
 
 -- name: drain_fetch :many
 -- $1 peer, $2 token, $3 cursor, $4 window, $5 what is settled, $6 of that: what is
--- above the cursor (a list that is searched for each entry that is read)
+-- above the cursor (a list that is searched for each entry that is read), $7 floor,
+-- $8 snapshot of the last reading or NULL
 -- Acknowledges and reads on, in one statement and only for the holder. Without
 -- the lease there is no row; with it and an empty outbox one row of NULLs. The
--- cursor is a hint: entries commit late. ANY: a range without a lower bound
--- would read every dead row again.
+-- cursor is a hint, entries commit late: late says that one has appeared behind
+-- it. ANY: a range without a lower bound would read every dead row again.
 WITH held AS MATERIALIZED (
     SELECT id FROM federation_peers
      WHERE id = $1 AND lease_token = $2::uuid AND lease_until > now()
        FOR NO KEY UPDATE),
 gone AS (
     DELETE FROM federation_outbox
-     WHERE peer_id = $1 AND id = ANY ($5::bigint[]) AND EXISTS (SELECT FROM held))
-SELECT e.id, e.context_type, e.context_id, e.event_type, e.entity_id, e.payload,
+     WHERE peer_id = $1 AND id = ANY ($5::bigint[]) AND EXISTS (SELECT FROM held)),
+seen AS MATERIALIZED (
+    SELECT pg_current_snapshot()::text AS snapshot,
+           $8::text IS NOT NULL AND EXISTS (
+           SELECT FROM federation_outbox o
+            WHERE o.peer_id = $1 AND o.id > $7 AND o.id <= $3
+              AND NOT pg_visible_in_snapshot(o.xact, $8::text::pg_snapshot)) AS late)
+SELECT seen.snapshot, seen.late, e.id, e.context_type, e.context_id, e.event_type, e.entity_id, e.payload,
        e.encryption_version, e.created_at, e.expires_at, e.retry_at, e.refusals, e.reason
-  FROM held LEFT JOIN LATERAL (
+  FROM held CROSS JOIN seen LEFT JOIN LATERAL (
         SELECT * FROM federation_outbox o
          WHERE o.peer_id = $1 AND o.id > $3 AND o.id <> ALL ($6::bigint[])
          ORDER BY o.peer_id, o.id LIMIT $4) e ON true;

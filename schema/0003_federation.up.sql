@@ -78,6 +78,8 @@ CREATE TABLE federation_outbox (
     retry_at timestamptz,
     refusals integer NOT NULL DEFAULT 0,
     reason text,
+    -- Who reads on above an id finds out by it what appeared below.
+    xact xid8 NOT NULL DEFAULT pg_current_xact_id(),
     PRIMARY KEY (peer_id, id)
 ) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_insert_scale_factor = 0.2,

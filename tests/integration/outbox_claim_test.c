@@ -311,6 +311,52 @@ Test(outbox_claim, an_entry_that_commits_late_is_found)
 	drain_free(&drain);
 }
 
+static void put(struct conn *conn, int64_t peer, const char *script)
+{
+	struct err err = { 0 };
+
+	cr_assert(
+	    conn_script(conn,
+		arena_printf(arena,
+		    "SELECT set_config('test.peer', '%" PRId64 "', false); %s",
+		    peer, script),
+		&err),
+	    "%s", err.text);
+}
+
+#define INTO_OUTBOX(id, conversation) \
+	"INSERT INTO federation_outbox (peer_id, context_type, context_id, " \
+	"event_type, entity_id, payload, expires_at) SELECT " \
+	"current_setting('test.peer')::bigint, 'dm', '" conversation \
+	"', 'create', '" id "', '', now() + interval '1 day'; "
+
+/* Another conversation's entry has drawn the cursor on meanwhile. */
+Test(outbox_claim, what_commits_late_comes_before_what_follows_it)
+{
+	struct conn_def def = { .conninfo = site.db, .application = "late" };
+	struct conn *late;
+	struct drain *drain;
+	int64_t peer;
+
+	test_db_needed();
+	late = conn_new(&def);
+	peer = site_peer(&site, "http://p.localhost:1");
+	put(late, peer, "BEGIN; " INTO_OUTBOX("a1", "A"));
+	put(b, peer, INTO_OUTBOX("b1", "B"));
+	drain = drain_of(a, WORKER_A);
+	step(a, drain);
+	cr_assert_eq(live(drain), 1);
+	cr_expect_str_eq(out_of(drain)->batch.items[0].first->entity_id, "b1");
+	put(late, peer, INTO_OUTBOX("a2", "A") "COMMIT");
+	take_all(drain);
+	step(a, drain);
+	cr_assert_eq(live(drain), 2);
+	cr_expect_str_eq(out_of(drain)->batch.items[0].first->entity_id, "a1");
+	cr_expect_str_eq(out_of(drain)->batch.items[1].first->entity_id, "a2");
+	drain_free(&drain);
+	conn_free(&late);
+}
+
 Test(outbox_claim, a_backlog_is_marked_ahead_in_chunks)
 {
 	struct drain *drain;
