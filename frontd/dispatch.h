@@ -103,6 +103,8 @@ void observe_setup(void);
 void observe_head_refused(
     struct dispatch *dispatch, int status, const struct http_head *head);
 void observe_call(const struct call *call);
+/* scope is what the request was counted by. */
+void observe_limited(const char *scope);
 void observe_sum(void *dispatch);
 void observe_gauges(const struct dispatch *dispatch);
 

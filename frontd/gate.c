@@ -150,6 +150,8 @@ static bool count(struct dispatch *dispatch, struct http_exchange *ex,
 	gate->state = limit_count(dispatch->limit, scope,
 	    addr_limit_key(http_arena(ex), http_client(ex)), max, window_ms);
 	gate->counted = gate->state.max > 0;
+	if (!gate->state.allowed)
+		observe_limited(scope);
 	return gate->state.allowed;
 }
 

@@ -6,6 +6,7 @@
 #include "common/base/id.h"
 #include "common/crypto/password.h"
 #include "common/pg/listen.h"
+#include "common/pg/pg_figures.h"
 #include "frontd/database.h"
 #include "frontd/park.h"
 #include "frontd/server.h"
@@ -208,6 +209,7 @@ static void frontd_begin(struct frontd *frontd)
 		.arg = frontd,
 	};
 
+	pg_figures_register();
 	password_setup((int)frontd_conf.password_slots,
 	    (uint64_t)frontd_conf.password_ops,
 	    (uint64_t)frontd_conf.password_memory);

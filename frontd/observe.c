@@ -1,5 +1,6 @@
 #include "common/base/clock.h"
 #include "common/base/metrics.h"
+#include "common/federation/relay_figures.h"
 #include "frontd/dispatch.h"
 #include "frontd/park.h"
 
@@ -33,6 +34,11 @@ static const struct rejection {
 };
 static const char *reason_names[COUNT(rejections) + 1];
 
+static const char *const auth_reasons[] = { "password", "token", "not_admin",
+	"signature", "unknown_peer", NULL };
+/* A scope that is not named is a route. */
+static const char *const limit_scopes[] = { "general", "peer", "route", NULL };
+
 static struct metric requests_total = {
 	.name = "http_requests_total",
 	.help = "Requests that reached a handler.",
@@ -61,6 +67,21 @@ static struct metric rejected_total = {
 	.type = METRIC_COUNTER,
 	.label = "reason",
 	.values = reason_names,
+};
+static struct metric auth_failures = {
+	.name = "auth_failures_total",
+	.help = "Callers that were not who they had to be.",
+	.type = METRIC_COUNTER,
+	.label = "reason",
+	.values = auth_reasons,
+};
+static struct metric limited_total = {
+	.name = "rate_limited_total",
+	.help = "Requests beyond a rate: all of an address, a route's, a "
+		"peer's.",
+	.type = METRIC_COUNTER,
+	.label = "scope",
+	.values = limit_scopes,
 };
 static struct metric in_flight = {
 	.name = "http_requests_in_flight",
@@ -111,6 +132,9 @@ void observe_setup(void)
 	metrics_register(&request_seconds);
 	metrics_register(&responses_total);
 	metrics_register(&rejected_total);
+	metrics_register(&auth_failures);
+	metrics_register(&limited_total);
+	relay_figures_register();
 	metrics_register(&in_flight);
 	metrics_register(&parked);
 	metrics_register(&waiting);
@@ -190,6 +214,38 @@ static void say(const struct call *call, int64_t ms)
 		    v_text(*call->sqlstate ? call->sqlstate : NULL))));
 }
 
+void observe_limited(const char *scope)
+{
+	metric_add(&limited_total, metric_place(&limited_total, scope), 1);
+}
+
+/* Why nobody was let in; NULL when that is not what failed. */
+static const char *auth_reason(const struct call *call)
+{
+	enum route_who who = call->match->route->who;
+
+	if (call->err.code == ERR_UNAUTHORIZED)
+		return who == PASSWORD ? "password"
+		    : who == PEER      ? "signature"
+				       : "token";
+	if (call->err.code != ERR_FORBIDDEN)
+		return NULL;
+	if (who == ADMIN && !call->req.user.is_admin)
+		return "not_admin";
+	return who == PEER ? "unknown_peer" : NULL;
+}
+
+static void count_failure(const struct call *call)
+{
+	const char *reason = auth_reason(call);
+
+	if (reason)
+		metric_add(
+		    &auth_failures, metric_place(&auth_failures, reason), 1);
+	if (call->err.code == ERR_TOO_MANY && call->match->route->who == PEER)
+		observe_limited("peer");
+}
+
 void observe_call(const struct call *call)
 {
 	const struct route *route = call->match->route;
@@ -199,6 +255,8 @@ void observe_call(const struct call *call)
 	metric_observe_us(&request_seconds,
 	    metric_place(&request_seconds, route->pattern), us);
 	metric_add(&responses_total, code_place(call->req.status), 1);
+	if (call->failed)
+		count_failure(call);
 	say(call, us / 1000);
 }
 

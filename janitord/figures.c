@@ -1,5 +1,7 @@
 #include "janitord/figures.h"
 
+#include "common/pg/pg_figures.h"
+
 /* clang-format off */
 static const char *const outcomes[] = {
 	"answered", "refused", "silent", NULL
@@ -117,6 +119,7 @@ static struct metric *const cluster[] = {
 
 void janitor_figures_register(void)
 {
+	pg_figures_register();
 	for (size_t i = 0; i < COUNT(own); i++)
 		metrics_register(own[i]);
 	for (size_t i = 0; i < COUNT(cluster); i++)

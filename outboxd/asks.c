@@ -4,6 +4,7 @@
 #include "common/pg/notify.h"
 #include "outboxd/asks.sql.h"
 #include "outboxd/asks_run.h"
+#include "outboxd/figures.h"
 
 enum { RETRY_MS = 100, TRIES_MAX = 50 };
 
@@ -90,6 +91,7 @@ static void write_done(void *item)
 		run_ready(run, RETRY_MS);
 		return;
 	}
+	figure_asked(run->ask.kind, run->ask.outcome);
 	asks->running--;
 	asks->again = true;
 	loop_timer_arm(asks->timer, 0);
@@ -101,6 +103,9 @@ static void answered(void *arg, const struct client_result *result)
 	struct asks_run *run = arg;
 
 	asks_run_answered(run, result);
+	metric_observe_us(&figure_ask_duration,
+	    metric_place(&figure_ask_duration, run->ask.kind),
+	    result->took_ms * 1000);
 	log_info("ask.answered", F("peer", v_text(run->ask.origin)),
 	    F("class", v_text(run->ask.kind)), F("code", v_int(result->status)),
 	    F("ms", v_int(result->took_ms)), F("reason", v_text(result->text)));

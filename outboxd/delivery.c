@@ -322,6 +322,8 @@ static void post(struct delivery *d, struct parcel *parcel)
 
 	d->loads->sent++;
 	d->out = parcel;
+	if (d->loads->fresh)
+		settle_sending(parcel);
 	pace_sent(d->all->pace, d->peer, clock_steady_ms());
 	d->call = client_send(d->all->def.client, &request, on_answer, d);
 }

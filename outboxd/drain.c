@@ -274,6 +274,8 @@ static bool look_once(struct tx *tx, struct drain *drain,
 	size_t asked = drain->window;
 
 	load_reset(load);
+	load->fresh =
+	    !drain->lease.transport_failures && !drain->lease.auth_failures;
 	if (!fetch(tx, drain, asked, settled, &load->window, late, err))
 		return false;
 	if (*late) {

@@ -38,7 +38,14 @@ extern struct metric figure_leases;
 extern struct metric figure_leases_lost;
 extern struct metric figure_leases_taken_over;
 extern struct metric figure_claim;
+extern struct metric figure_wait;
+extern struct metric figure_total;
+extern struct metric figure_asks;	  /* by figure_asked */
+extern struct metric figure_ask_duration; /* by kind */
 
 void figures_register(void);
+
+/* A question ended; the words of common/federation/ask.h. */
+void figure_asked(const char *kind, const char *outcome);
 
 #endif

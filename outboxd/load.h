@@ -32,6 +32,7 @@ struct load {
 	size_t count;
 	size_t sent;
 	bool plain; /* the last one is: what follows it may be read already */
+	bool fresh; /* the peer has not failed to take what is in it */
 	struct load *next;
 };
 

@@ -240,14 +240,47 @@ static bool peer_answered(struct tx *tx, struct drain *drain, struct err *err)
 	    state_change(tx, drain, "active", "accepted a batch", err);
 }
 
+/* The server's clock wrote created_at; ours may be behind it. */
+static int64_t age_us(const struct entry *entry, int64_t now_ms)
+{
+	return now_ms > entry->created_at ? (now_ms - entry->created_at) * 1000
+					  : 0;
+}
+
+void settle_sending(const struct parcel *parcel)
+{
+	const struct batch *batch = &parcel->batch;
+	int64_t now_ms = clock_wall_ms();
+
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct item *item = &batch->items[i];
+
+		if (!item->cancelled && !item->retry)
+			metric_observe_us(
+			    &figure_wait, 0, age_us(item->first, now_ms));
+	}
+}
+
+static void count_accepted(const struct item *item, int64_t now_ms)
+{
+	metric_observe_us(&figure_total, 0, age_us(item->first, now_ms));
+	for (const struct link *l = item->folded; l; l = l->next)
+		metric_observe_us(&figure_total, 0, age_us(l->entry, now_ms));
+}
+
 void settle_log(const struct drain_lease *lease, const struct parcel *parcel,
     const struct answer *answer)
 {
 	const struct batch *batch = &parcel->batch;
+	int64_t now_ms = clock_wall_ms();
 	size_t accepted = 0;
 
-	for (size_t i = 0; i < batch->count; i++)
-		accepted += batch->items[i].accepted;
+	for (size_t i = 0; i < batch->count; i++) {
+		if (!batch->items[i].accepted)
+			continue;
+		count_accepted(&batch->items[i], now_ms);
+		accepted++;
+	}
 	metric_add(&figure_attempts, ATTEMPT_ACCEPTED, (int64_t)accepted);
 	metric_observe_us(&figure_duration, 0, answer->took_ms * 1000);
 	metric_set(&figure_batch, 0, (double)batch->live);

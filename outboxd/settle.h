@@ -20,6 +20,8 @@ struct settled {
 	bool over; /* the lease is to be given back now */
 };
 
+/* A batch of entries that were not sent before leaves: the figures. */
+void settle_sending(const struct parcel *parcel);
 /* A batch that was answered: the log and the figures. Any thread. */
 void settle_log(const struct drain_lease *lease, const struct parcel *parcel,
     const struct answer *answer);

@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/buf.h"
+#include "common/base/metrics.h"
 #include "common/base/utf8.h"
 
 enum { LINE_MAX_BYTES = 4096, VALUE_MAX_BYTES = 400, LIST_MAX = 8 };
@@ -13,6 +14,12 @@ static _Atomic int output = STDERR_FILENO;
 static const char *daemon_name;
 static const char *daemon_instance;
 static _Thread_local struct log_scope *scope_now;
+
+static struct metric errors_total = {
+	.name = "errors_total",
+	.help = "Lines of the log at level error.",
+	.type = METRIC_COUNTER,
+};
 
 static bool is_plain(const char *text)
 {
@@ -170,6 +177,7 @@ void log_daemon_set(const char *name, const char *instance)
 {
 	daemon_name = name;
 	daemon_instance = instance && *instance ? instance : NULL;
+	metrics_register(&errors_total);
 }
 
 void log_output_set(int fd)
@@ -204,6 +212,8 @@ void log_write(enum log_level level, const char *event,
 {
 	struct buf line;
 
+	if (level == LOG_ERROR)
+		metric_add(&errors_total, 0, 1);
 	if ((int)level < atomic_load_explicit(&level_now, memory_order_relaxed))
 		return;
 	buf_init(&line, NULL, LINE_MAX_BYTES);

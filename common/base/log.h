@@ -21,7 +21,8 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 /* Lines below the level are not written. Called at start and on reload. */
 void log_level_set(enum log_level level);
 
-/* Name and instance that metrics and every line carry; static for good. */
+/* Name and instance that every line carries; static for good. From here on
+ * lines at level error are counted. */
 void log_daemon_set(const char *name, const char *instance);
 
 /* Lines go to fd instead of stderr (tests). */

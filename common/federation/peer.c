@@ -2,6 +2,7 @@
 
 #include "common/base/clock.h"
 #include "common/federation/peer.sql.h"
+#include "common/federation/relay_figures.h"
 #include "common/pg/notify.h"
 
 /* A busy peer's row is not written for every batch. */
@@ -139,17 +140,24 @@ static bool verifies(
 		headers->signature);
 }
 
+static enum peer_secret_kind checked(
+    enum signature_result result, enum peer_secret_kind kind)
+{
+	metric_add(&figure_signatures, result, 1);
+	return kind;
+}
+
 enum peer_secret_kind peer_verify(struct arena *arena, const struct node *node,
     const struct peer *peer, const struct sign_headers *headers,
     struct bytes body)
 {
 	if (!sign_in_window(headers->timestamp_ms, clock_wall_ms()))
-		return PEER_NO_SECRET;
+		return checked(SIGNATURE_LATE, PEER_NO_SECRET);
 	if (verifies(peer_secret(arena, node, peer), headers, body))
-		return PEER_SECRET;
+		return checked(SIGNATURE_GOOD, PEER_SECRET);
 	if (verifies(peer_pending_secret(arena, node, peer), headers, body))
-		return PEER_PENDING_SECRET;
-	return PEER_NO_SECRET;
+		return checked(SIGNATURE_PENDING, PEER_PENDING_SECRET);
+	return checked(SIGNATURE_BAD, PEER_NO_SECRET);
 }
 
 /* ---- authentication ---- */

@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/federation/batch.h"
 #include "common/federation/event_message.h"
+#include "common/federation/relay_figures.h"
 
 #include "common/federation/relay.sql.h"
 
@@ -363,10 +364,15 @@ void relay_log(const struct relay_batch *batch)
 {
 	size_t refused = 0;
 
-	for (size_t i = 0; i < batch->count; i++)
-		if (batch->events[i].state != EVENT_ACCEPTED &&
-		    refused++ < REFUSED_LINES_MAX)
-			log_refused(batch, &batch->events[i]);
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct relay_event *event = &batch->events[i];
+		bool accepted = event->state == EVENT_ACCEPTED;
+
+		relay_figure_event(
+		    event->type ? event->type->name : NULL, accepted);
+		if (!accepted && refused++ < REFUSED_LINES_MAX)
+			log_refused(batch, event);
+	}
 	if (refused > REFUSED_LINES_MAX)
 		log_info("relay.refused_more",
 		    F("peer", v_text(batch->source.text)),

@@ -32,7 +32,8 @@ MUST_CHECK bool relay_apply(
 MUST_CHECK bool relay_apply_singly(
     struct tx *tx, struct relay_batch *batch, struct err *err);
 
-/* A line for the first few that were refused, and one for the others. */
+/* A line for the first few that were refused, and one for the others; all
+ * events are counted. */
 void relay_log(const struct relay_batch *batch);
 
 /* {"accepted":[...],"rejected":[...],"maxUploadSize":n}, once applied. */

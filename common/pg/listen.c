@@ -4,6 +4,7 @@
 #include "common/base/buf.h"
 #include "common/base/log.h"
 #include "common/pg/listen.h"
+#include "common/pg/pg_figures.h"
 
 enum {
 	BACKOFF_MIN_MS = 100,
@@ -26,6 +27,7 @@ struct listener {
 	struct event *event;
 	struct loop_timer *timer; /* the next try, or the end of this one */
 	int64_t backoff_ms;
+	bool been_up;
 };
 
 static void on_socket(evutil_socket_t fd, short what, void *arg);
@@ -48,6 +50,7 @@ static void hang_up(struct listener *listener)
 	PQfinish(listener->pg);
 	listener->pg = NULL;
 	listener->state = DOWN;
+	metric_set(&figure_listener_up, 0, 0);
 }
 
 /* Gives up this connection; the timer tries again. */
@@ -56,6 +59,7 @@ static void go_down(struct listener *listener, const char *why)
 	bool was_up = listener->state == UP;
 
 	log_warn("listener.down", F("err", v_text(why)));
+	metric_set(&figure_db_up, 0, 0);
 	hang_up(listener);
 	if (was_up)
 		listener->backoff_ms = 0;
@@ -138,6 +142,10 @@ static void come_up(struct listener *listener)
 	listener->state = UP;
 	listener->backoff_ms = 0;
 	log_info("listener.up");
+	metric_set(&figure_db_up, 0, 1);
+	metric_set(&figure_listener_up, 0, 1);
+	metric_add(&figure_listener_reconnects, 0, listener->been_up);
+	listener->been_up = true;
 	if (listener->def.on_up)
 		listener->def.on_up(listener->def.arg);
 }

@@ -1,5 +1,6 @@
 #include "common/pg/sql_conn.h"
 #include "common/base/clock.h"
+#include "common/pg/pg_figures.h"
 
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 2000, SCRATCH_MAX = 512 << 20 };
 
@@ -179,9 +180,11 @@ bool sql_conn_open(struct conn *conn, struct err *err)
 		PQsetNoticeReceiver(conn->pg, ignore_notice, NULL);
 		if (set_up(conn)) {
 			conn->backoff_ms = 0;
+			metric_set(&figure_db_up, 0, 1);
 			return true;
 		}
 	}
+	metric_set(&figure_db_up, 0, 0);
 	connect_refused(conn, err);
 	sql_conn_close(conn);
 	back_off(conn);

@@ -340,6 +340,9 @@ Test(janitor, the_leader_alone_shows_the_cluster)
 		NULL };
 	static const char *const lines[] = {
 		"\npostrider_leader 1\n",
+		"\npostrider_db_up 1\n",
+		"\npostrider_listener_up 1\n",
+		"\npostrider_errors_total 0\n",
 		("\npostrider_queue_entries{queue=\"outbox\",state=\"waiting\"}"
 		 " 4\n"),
 		"\npostrider_peers{state=\"unreachable\"} 1\n",
