@@ -169,6 +169,13 @@ Test(metrics_pages, both_daemons_show_messages_that_went_both_ways)
 
 /* ---- the listening connection ---- */
 
+static bool is_up(void *arg)
+{
+	struct world *world = arg;
+
+	return sample(world, world->outboxd, "listener_up") > 0;
+}
+
 static bool came_back(void *arg)
 {
 	struct world *world = arg;
@@ -178,6 +185,7 @@ static bool came_back(void *arg)
 
 Test(metrics_pages, a_lost_listener_is_counted_when_it_comes_back)
 {
+	cr_assert(test_until(is_up, nova, SOON_MS));
 	cr_expect_eq(
 	    sample(nova, nova->outboxd, "listener_reconnects_total"), 0);
 	world_sql(nova,
@@ -185,5 +193,5 @@ Test(metrics_pages, a_lost_listener_is_counted_when_it_comes_back)
 	    "datname = current_database() AND query LIKE '%%LISTEN%%' AND "
 	    "pid <> pg_backend_pid()");
 	cr_assert(test_until(came_back, nova, SOON_MS));
-	cr_expect(sample(nova, nova->outboxd, "listener_up") > 0);
+	cr_expect(is_up(nova));
 }
