@@ -38,7 +38,7 @@ DELETE FROM dead_letters
 
 -- name: sweep_rates :none
 DELETE FROM peer_rates
- WHERE minute < now() - $2 AND ctid = ANY (ARRAY(
+ WHERE since < now() - $2 AND ctid = ANY (ARRAY(
         SELECT r.ctid FROM peer_rates r WHERE r.since < now() - $2 LIMIT $1));
 
 -- name: sweep_conversation_events :one
