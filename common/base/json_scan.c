@@ -64,7 +64,7 @@ static void skip_space(struct scan *s)
 
 /* ---- strings ---- */
 
-/* Replaces what stands at p in what the tree is made of. */
+/* Replaces what stands at p in what json-c gets to see. */
 static void change(struct scan *s, const unsigned char *p, const char *text)
 {
 	size_t len = (size_t)(s->end - s->start);
@@ -241,8 +241,8 @@ static bool scan_number(struct scan *s)
 	if (s->p < s->end && (*s->p == '.' || (*s->p | 0x20) == 'e'))
 		return scan_fraction(s);
 	/*
-	 * It may not fit 64 bits; with an exponent it is a real number, which
-	 * has fewer digits than stay.
+	 * json-c would make the largest integer of it; with an exponent it
+	 * is a real number, which has fewer digits than stay.
 	 */
 	if (s->p - from > INT_DIGITS_MAX)
 		change(s, s->p - 2, "e2");

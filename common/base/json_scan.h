@@ -1,11 +1,12 @@
 /*
- * json_scan -- the strict look at a JSON text before a tree is made of it.
+ * json_scan -- the strict look at a JSON text before json-c reads it.
  *
  * One pass without recursion: grammar, UTF-8, depth, duplicate and forbidden
- * member names. Behind it making the tree cannot fail. Half a surrogate pair
- * is changed in the copy that the tree is made of, so that readers refuse that
- * text (U+0000 in a value) or cannot name that member (U+FFFF in a name).
- * Integers beyond 64 bits become reals.
+ * member names. Behind it json-c cannot fail and no name is cut short: where
+ * json-c would end a name at U+0000 or repair half a surrogate pair, the copy
+ * it gets is changed so that readers refuse that text (U+0000 in a value) or
+ * cannot name that member (U+FFFF in a name). Integers beyond 64 bits become
+ * reals, where json-c would take the nearest it has.
  *
  * Internal to json.
  */

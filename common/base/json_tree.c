@@ -1,269 +1,148 @@
-#include <ctype.h>
+/* The only file that sees json-c, whose types have some of our names. */
+#define json_type jsonc_type
+#define json_object jsonc_object
+#define json_bool jsonc_bool
+#include <json-c/json_object.h>
+#include <json-c/json_tokener.h>
+#undef json_type
+#undef json_object
+#undef json_bool
+
 #include <limits.h>
 #include <math.h>
 
 #include "common/base/json.h"
-#include "common/base/json_names.h"
 #include "common/base/json_scan.h"
 
-/* Children lie side by side, in their order; names are theirs. */
-struct json {
-	enum json_type type;
-	uint32_t name_len;
-	const char *name; /* NULL outside objects */
-	union {
-		bool truth;
-		struct bytes text; /* with a NUL behind it */
-		struct {
-			double real;
-			int64_t whole;
-			bool is_whole; /* was written as an integer */
-		} number;
-		struct {
-			const struct json *items;
-			size_t count;
-		} children;
-	};
-};
+typedef struct jsonc_object node;
 
-/* Values whose container is still open lie on a stack. */
-struct build {
-	struct arena *arena;
-	const unsigned char *p;
-	const unsigned char *end;
-	char *texts; /* room for all that is to come */
-	struct bytes name;
-	bool has_name;
-	struct json *stack;
-	size_t count;
-	size_t room;
-	size_t first[JSON_DEPTH_MAX]; /* child of each open container */
-	int depth;
+/* json-c's null is no object; ours is this one. */
+struct json {
+	char unused;
 };
+static const struct json null_value;
 
 static const double WHOLE_MAX = 9007199254740992.0;
 
-/* ---- building, from a text that json_scan has passed ---- */
-
-static struct json *push(struct build *b, enum json_type type)
+static const struct json *from_node(node *n)
 {
-	struct json *value;
-
-	if (b->count == b->room) {
-		b->room = b->room ? b->room * 2 : 64;
-		b->stack = reallocarray(b->stack, b->room, sizeof(*b->stack));
-		if (!b->stack)
-			abort();
-	}
-	value = &b->stack[b->count++];
-	*value = (struct json){ .type = type };
-	if (b->has_name) {
-		value->name = b->name.data;
-		value->name_len = (uint32_t)b->name.len;
-	}
-	b->has_name = false;
-	return value;
+	return n ? (const struct json *)(const void *)n : &null_value;
 }
 
-static const char *keep(struct build *b, const void *text, size_t len)
+/* The value as json-c's, NULL for null and for what is absent. */
+static node *to_node(const struct json *value)
 {
-	char *kept = b->texts;
-
-	memcpy(kept, text, len);
-	kept[len] = '\0';
-	b->texts += len + 1;
-	return kept;
+	return value == &null_value ? NULL : (node *)(uintptr_t)value;
 }
 
-/* At the opening quote. */
-static struct bytes take_text(struct build *b)
+static void node_free(void *n)
 {
-	const unsigned char *from = ++b->p;
-	bool escaped = false;
-	struct bytes literal;
-
-	for (; *b->p != '"'; b->p++)
-		if (*b->p == '\\') {
-			escaped = true;
-			b->p++;
-		}
-	literal = (struct bytes){ from, (size_t)(b->p++ - from) };
-	if (escaped)
-		return json_unescape(b->arena, literal);
-	literal.data = keep(b, literal.data, literal.len);
-	return literal;
+	json_object_put(n);
 }
 
-static void add_text(struct build *b)
+static node *tokenize(struct bytes text)
 {
-	struct bytes text = take_text(b);
+	struct json_tokener *tokener = json_tokener_new_ex(JSON_DEPTH_MAX + 1);
+	node *root;
 
-	if (b->depth && !b->has_name &&
-	    b->stack[b->first[b->depth - 1] - 1].type == JSON_OBJECT) {
-		b->name = text;
-		b->has_name = true;
-		return;
-	}
-	push(b, JSON_TEXT)->text = text;
-}
-
-static void add_number(struct build *b)
-{
-	const unsigned char *from = b->p;
-	struct json *value = push(b, JSON_NUMBER);
-	const char *text;
-
-	value->number.is_whole = true;
-	for (; b->p < b->end && (strchr("+-.eE", *b->p) || isdigit(*b->p)) &&
-	     *b->p;
-	     b->p++)
-		if (*b->p == '.' || (*b->p | 0x20) == 'e')
-			value->number.is_whole = false;
-	text = keep(b, from, (size_t)(b->p - from));
-	if (value->number.is_whole)
-		value->number.whole = strtoll(text, NULL, 10);
-	value->number.real = value->number.is_whole
-	    ? (double)value->number.whole
-	    : strtod(text, NULL);
-}
-
-static void add_word(struct build *b)
-{
-	switch (*b->p) {
-	case 't':
-		push(b, JSON_BOOL)->truth = true;
-		b->p += strlen("true");
-		break;
-	case 'f':
-		push(b, JSON_BOOL);
-		b->p += strlen("false");
-		break;
-	default:
-		push(b, JSON_NULL);
-		b->p += strlen("null");
-	}
-}
-
-static void open_container(struct build *b)
-{
-	push(b, *b->p == '{' ? JSON_OBJECT : JSON_ARRAY);
-	b->first[b->depth++] = b->count;
-	b->p++;
-}
-
-static void close_container(struct build *b)
-{
-	size_t first = b->first[--b->depth];
-	size_t count = b->count - first;
-	struct json *items = arena_array(b->arena, count, sizeof(*items));
-
-	if (count)
-		memcpy(items, b->stack + first, count * sizeof(*items));
-	b->stack[first - 1].children.items = items;
-	b->stack[first - 1].children.count = count;
-	b->count = first;
-	b->p++;
-}
-
-static void build_step(struct build *b)
-{
-	switch (*b->p) {
-	case '{':
-	case '[':
-		open_container(b);
-		break;
-	case '}':
-	case ']':
-		close_container(b);
-		break;
-	case '"':
-		add_text(b);
-		break;
-	case 't':
-	case 'f':
-	case 'n':
-		add_word(b);
-		break;
-	case '-':
-	case '0' ... '9':
-		add_number(b);
-		break;
-	default: /* space, comma, colon */
-		b->p++;
-	}
+	if (!tokener)
+		abort();
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+	root = json_tokener_parse_ex(tokener, text.data, (int)text.len);
+	/* A number at the top could go on; say that it does not. */
+	if (json_tokener_get_error(tokener) == json_tokener_continue)
+		root = json_tokener_parse_ex(tokener, "", 1);
+	assert(json_tokener_get_error(tokener) == json_tokener_success);
+	json_tokener_free(tokener);
+	return root;
 }
 
 bool json_parse(struct arena *arena, struct bytes text,
     const struct json **value, struct err *err)
 {
-	struct json *root = ARENA_NEW(arena, struct json);
-	struct build b = { .arena = arena };
 	struct bytes clean;
+	node *root;
 
 	if (text.len >= INT_MAX)
 		return err_set(err, ERR_TOO_LARGE, "JSON text too large");
 	if (!json_scan(arena, text, &clean, err))
 		return false;
-	b.p = clean.data;
-	b.end = b.p + clean.len;
-	/* Each text has a quote, each number a neighbour to spare. */
-	b.texts = arena_alloc(arena, clean.len + 1);
-	while (b.p < b.end)
-		build_step(&b);
-	assert(b.count == 1 && b.depth == 0);
-	*root = b.stack[0];
-	free(b.stack);
-	*value = root;
+	root = tokenize(clean);
+	if (root)
+		arena_at_end(arena, node_free, root);
+	*value = from_node(root);
 	return true;
 }
 
-/* ---- reading ---- */
-
 enum json_type json_type(const struct json *value)
 {
-	return value ? value->type : JSON_ABSENT;
+	if (!value)
+		return JSON_ABSENT;
+	switch (json_object_get_type(to_node(value))) {
+	case json_type_null:
+		return JSON_NULL;
+	case json_type_boolean:
+		return JSON_BOOL;
+	case json_type_double:
+	case json_type_int:
+		return JSON_NUMBER;
+	case json_type_string:
+		return JSON_TEXT;
+	case json_type_array:
+		return JSON_ARRAY;
+	case json_type_object:
+		return JSON_OBJECT;
+	}
+	abort();
 }
 
 const struct json *json_member(const struct json *value, const char *name)
 {
-	size_t len = strlen(name);
+	node *found;
 
-	if (json_type(value) != JSON_OBJECT)
+	if (json_type(value) != JSON_OBJECT ||
+	    !json_object_object_get_ex(to_node(value), name, &found))
 		return NULL;
-	for (size_t i = 0; i < value->children.count; i++) {
-		const struct json *member = &value->children.items[i];
-
-		if (member->name_len == len &&
-		    memcmp(member->name, name, len) == 0)
-			return member;
-	}
-	return NULL;
+	return from_node(found);
 }
 
 size_t json_count(const struct json *value)
 {
-	return json_type(value) == JSON_ARRAY ? value->children.count : 0;
+	if (json_type(value) != JSON_ARRAY)
+		return 0;
+	return json_object_array_length(to_node(value));
 }
 
 const struct json *json_element(const struct json *value, size_t place)
 {
-	return place < json_count(value) ? &value->children.items[place] : NULL;
+	if (place >= json_count(value))
+		return NULL;
+	return from_node(json_object_array_get_idx(to_node(value), place));
 }
 
 const char *json_string(const struct json *value)
 {
-	if (json_type(value) != JSON_TEXT ||
-	    (value->text.len &&
-		memchr(value->text.data, '\0', value->text.len)))
+	const char *text;
+
+	if (json_type(value) != JSON_TEXT)
 		return NULL;
-	return value->text.data;
+	text = json_object_get_string(to_node(value));
+	return strlen(text) ==
+		(size_t)json_object_get_string_len(to_node(value))
+	    ? text
+	    : NULL;
 }
 
 bool json_number(const struct json *value, double *number)
 {
-	if (json_type(value) != JSON_NUMBER || !isfinite(value->number.real))
+	double real;
+
+	if (json_type(value) != JSON_NUMBER)
 		return false;
-	*number = value->number.real;
+	real = json_object_get_double(to_node(value));
+	if (!isfinite(real))
+		return false;
+	*number = real;
 	return true;
 }
 
@@ -275,7 +154,8 @@ bool json_whole(const struct json *value, int64_t *number)
 	if (!json_number(value, &real) || real != trunc(real) ||
 	    fabs(real) > WHOLE_MAX)
 		return false;
-	if (value->number.is_whole && llabs(value->number.whole) > (1LL << 53))
+	if (json_object_is_type(to_node(value), json_type_int) &&
+	    llabs(json_object_get_int64(to_node(value))) > (1LL << 53))
 		return false;
 	*number = (int64_t)real;
 	return true;
@@ -283,5 +163,6 @@ bool json_whole(const struct json *value, int64_t *number)
 
 bool json_truth(const struct json *value)
 {
-	return json_type(value) == JSON_BOOL && value->truth;
+	return json_type(value) == JSON_BOOL &&
+	    json_object_get_boolean(to_node(value));
 }

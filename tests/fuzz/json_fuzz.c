@@ -1,7 +1,7 @@
 /*
  * json_fuzz -- any bytes, through the JSON reader and back.
  *
- * What is accepted must have become a whole tree, be written again,
+ * What is accepted must have come through json-c whole, be written again,
  * and read back to the same bytes.
  */
 #include "common/base/json.h"
