@@ -172,8 +172,14 @@ void pace_free(struct pace **pace)
 
 	if (!*pace)
 		return;
-	while ((limit = (*pace)->limits))
-		limit_remove(*pace, limit);
+	limit = (*pace)->limits;
+	HASH_CLEAR(hh, (*pace)->limits);
+	while (limit) {
+		struct limit *next = limit->hh.next;
+
+		free(limit);
+		limit = next;
+	}
 	free(*pace);
 	*pace = NULL;
 }
