@@ -25,7 +25,7 @@ struct pace {
 	struct limit *limits;
 };
 
-/* NOLINTBEGIN(readability-function-size): the macros of uthash */
+/* NOLINTBEGIN(readability-function-size,clang-analyzer-unix.Malloc): uthash */
 static struct limit *limit_find(const struct pace *pace, int64_t peer)
 {
 	struct limit *limit;
@@ -44,7 +44,7 @@ static void limit_remove(struct pace *pace, struct limit *limit)
 	HASH_DELETE(hh, pace->limits, limit);
 	free(limit);
 }
-/* NOLINTEND(readability-function-size) */
+/* NOLINTEND(readability-function-size,clang-analyzer-unix.Malloc) */
 
 static void sweep(struct pace *pace, int64_t now)
 {
