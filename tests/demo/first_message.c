@@ -137,7 +137,7 @@ static int64_t send_message(struct person *from, struct person *to,
     struct arena *arena, const char *text)
 {
 	struct arena *look = arena_new();
-	struct timespec pause = { .tv_nsec = 200000 };
+	struct timespec pause = { .tv_nsec = 1000000 };
 	int64_t start = clock_steady_us();
 	int64_t took = -1;
 	struct plain_answer answer = { 0 };
