@@ -3,7 +3,8 @@
 -- name: drain_claim :many
 -- $1 room, $2 how long, $3 worker
 -- A CTE: a subquery under IN may run again and lock more than was asked.
--- NO KEY: nobody who only refers to the peer has to wait for us.
+-- NO KEY: nobody who only refers to the peer has to wait for us. LIMIT: an EXISTS
+-- becomes a join that reads the whole outbox.
 WITH due AS MATERIALIZED (
     SELECT p.id FROM federation_peers p
      WHERE p.next_attempt_at <= now() AND p.lease_until < now()
@@ -12,7 +13,7 @@ WITH due AS MATERIALIZED (
             OR p.status = 'pending' AND p.hmac_secret IS NOT NULL
                AND p.initiated_at IS NOT NULL
                AND coalesce(p.attempt_until, '-infinity') < now())
-       AND EXISTS (SELECT FROM federation_outbox o WHERE o.peer_id = p.id)
+       AND (SELECT true FROM federation_outbox o WHERE o.peer_id = p.id LIMIT 1)
      ORDER BY p.next_attempt_at, p.id
      LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE federation_peers p
