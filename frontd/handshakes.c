@@ -183,11 +183,12 @@ static bool refuse_unproved(struct request *req)
  * that the handler has set. */
 static bool accept_after(struct request *req, struct err *err)
 {
-	bool active;
+	bool accepted;
 
-	if (!handshake_countered(req->tx, req->parked_ask, &active, err))
+	if (!handshake_countered(
+		req->tx, req->node, req->parked_ask, &accepted, err))
 		return false;
-	if (!active)
+	if (!accepted)
 		return refuse_unproved(req);
 	req->reply_not_before = 0;
 	return reply_json(req, 200, "{\"accepted\":true}");

@@ -210,18 +210,21 @@ static bool is_relay_answer(struct arena *arena, const char *answer)
 /* The first step was taken: from here on our secret may be theirs too. */
 static void relay_answered(struct asks_run *run)
 {
-	run->proved = run->ask.outcome && run->ask.status == 200 &&
-	    strcmp(run->ask.outcome, "answered") == 0 &&
+	run->proved = ask_answered(&run->ask, 200) &&
 	    is_relay_answer(run->arena, run->ask.answer);
 	if (!run->proved)
 		run->ask.outcome = "unknown";
 }
 
+/* Answered 200 stands for a secret that was proved, and for nothing less. */
 static void counter_answered(struct asks_run *run)
 {
-	if (run->ask.status != 200 ||
-	    !handshake_says(run->arena, run->ask.answer, "accepted"))
+	if (!ask_answered(&run->ask, 200))
 		return;
+	if (!handshake_says(run->arena, run->ask.answer, "accepted")) {
+		end(run, "refused", "200 without accepted");
+		return;
+	}
 	run->kept = run->plan.kept_signer &&
 	    handshake_says(run->arena, run->ask.answer, "yourSecretStands");
 	run->step = ASKS_RELAY;

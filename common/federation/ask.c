@@ -28,6 +28,12 @@ static const struct shape added_shape[] = {
 	SHAPE_END(struct added),
 };
 
+bool ask_answered(const struct ask *ask, int64_t status)
+{
+	return ask->outcome && strcmp(ask->outcome, "answered") == 0 &&
+	    ask->status == status;
+}
+
 bool ask_add(struct tx *tx, struct ask *ask, struct err *err)
 {
 	struct added added;

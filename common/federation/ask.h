@@ -42,6 +42,8 @@ struct ask {
 };
 extern const struct shape ask_shape[];
 
+bool ask_answered(const struct ask *ask, int64_t status);
+
 /* Fills ask->id and signals postrider_request after the commit. */
 MUST_CHECK bool ask_add(struct tx *tx, struct ask *ask, struct err *err);
 /* Whatever is known by now; answered_at is 0 while it runs. */

@@ -252,8 +252,8 @@ static bool plan_counter(struct tx *tx, const struct node *node,
     struct handshake_plan *plan, struct err *err)
 {
 	struct arena *arena = tx_arena(tx);
-	bool theirs_stands =
-	    peer->initiated_at && strcmp(peer->origin, node->origin.text) < 0;
+	bool theirs_stands = row_is_open(peer) && peer->initiated_at &&
+	    strcmp(peer->origin, node->origin.text) < 0;
 
 	plan->theirs = ask->body.len ? ask->body : peer->offered_secret;
 	plan->signer = peer_open(arena, node, peer->id, plan->theirs);
@@ -271,18 +271,20 @@ bool handshake_plan(struct tx *tx, const struct node *node,
 {
 	struct arena *arena = tx_arena(tx);
 	struct handshake_plan made = { 0 };
+	/* Also when the row became live meanwhile: who offered may be them. */
+	bool is_counter = strcmp(ask->kind, "counter") == 0;
 	struct peer peer;
 	const char *ours;
 
 	if (!peer_by_id(tx, ask->peer_id, &peer, err))
 		return false;
-	if (!row_is_open(&peer))
+	if (!row_is_open(&peer) && !(is_counter && peer_is_live(&peer)))
 		return err_set(err, ERR_CONFLICT, "peer is %s", peer.status);
 	ours = peer_secret(arena, node, &peer);
 	if (!ours)
 		return err_set(err, ERR_CONFLICT, "no secret of ours");
 	made.ours = peer.hmac_secret;
-	if (strcmp(ask->kind, "accept") == 0)
+	if (!is_counter)
 		made.body = accept_body(arena, node, ours, NULL, false);
 	else if (!plan_counter(tx, node, &peer, ask, ours, &made, err))
 		return false;

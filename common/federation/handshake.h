@@ -91,9 +91,9 @@ MUST_CHECK bool handshake_accept(struct tx *tx, const struct node *node,
     const struct handshake_offer *offer, struct peer *peer, struct ask *ask,
     enum handshake_verdict *verdict, struct err *err);
 
-/* The counter is over: is the peer active now? */
-MUST_CHECK bool handshake_countered(
-    struct tx *tx, int64_t ask, bool *active, struct err *err);
+/* The counter is over: did it, or the secret it was offered, make the peer? */
+MUST_CHECK bool handshake_countered(struct tx *tx, const struct node *node,
+    int64_t ask, bool *accepted, struct err *err);
 
 /* POST epoch: our instance id, and the secret its question verified with. */
 MUST_CHECK bool handshake_epoch(struct tx *tx, const struct node *node,

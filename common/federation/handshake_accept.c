@@ -34,14 +34,21 @@ static bool has_secret(struct arena *arena, const struct node *node,
 	    secret_equal(peer_pending_secret(arena, node, peer), secret);
 }
 
+static bool is_signed_by(struct arena *arena, const struct node *node,
+    const struct peer *peer, const struct handshake_offer *offer)
+{
+	return offer->headers &&
+	    strcmp(offer->headers->origin, peer->origin) == 0 &&
+	    peer_verify(arena, node, peer, offer->headers, offer->body) !=
+	    PEER_NO_SECRET;
+}
+
 /* Only the true origin ever got the secret of a row that we initiated. */
 static bool is_proved(struct arena *arena, const struct node *node,
     const struct peer *peer, const struct handshake_offer *offer)
 {
-	return row_is_open(peer) && peer->initiated_at && offer->headers &&
-	    strcmp(offer->headers->origin, peer->origin) == 0 &&
-	    peer_verify(arena, node, peer, offer->headers, offer->body) !=
-	    PEER_NO_SECRET;
+	return row_is_open(peer) && peer->initiated_at &&
+	    is_signed_by(arena, node, peer, offer);
 }
 
 static bool is_approved(
@@ -165,6 +172,19 @@ static bool by_policy(struct tx *tx, const struct node *node, struct peer *peer,
 	return !fits || counter(tx, node, peer, offer, ask, err);
 }
 
+/* Yes to a repeated accept. A counter asks on behalf of whoever made the offer
+ * that signed it: the yes is for him, so he must be the peer. */
+static enum handshake_verdict by_live_row(struct arena *arena,
+    const struct node *node, const struct peer *peer,
+    const struct handshake_offer *offer)
+{
+	if (!has_secret(arena, node, peer, offer->secret))
+		return VERDICT_EXISTS;
+	if (offer->is_signed && !is_signed_by(arena, node, peer, offer))
+		return VERDICT_REFUSED;
+	return VERDICT_ACCEPTED;
+}
+
 /* Whatever needs neither a policy nor a callback; *settled says whether. */
 static bool by_row(struct tx *tx, const struct node *node, struct peer *peer,
     const struct handshake_offer *offer, enum handshake_verdict *verdict,
@@ -182,9 +202,7 @@ static bool by_row(struct tx *tx, const struct node *node, struct peer *peer,
 		return true;
 	}
 	if (peer_is_live(peer)) {
-		*verdict = has_secret(arena, node, peer, offer->secret)
-		    ? VERDICT_ACCEPTED
-		    : VERDICT_EXISTS;
+		*verdict = by_live_row(arena, node, peer, offer);
 		return true;
 	}
 	if (is_proved(arena, node, peer, offer))
@@ -222,8 +240,23 @@ bool handshake_accept(struct tx *tx, const struct node *node,
 	return by_policy(tx, node, peer, offer, ask, verdict, err);
 }
 
-bool handshake_countered(
-    struct tx *tx, int64_t ask_id, bool *active, struct err *err)
+/*
+ * Its own callback was taken, or the secret that it offered is in use. That the
+ * row is live says nothing: somebody else may have proved himself meanwhile.
+ */
+static bool is_earned(struct arena *arena, const struct node *node,
+    const struct peer *peer, const struct ask *ask)
+{
+	const char *offered = peer_open(arena, node, peer->id, ask->body);
+
+	if (!peer_is_live(peer))
+		return false;
+	return ask_answered(ask, 200) ||
+	    (offered && has_secret(arena, node, peer, offered));
+}
+
+bool handshake_countered(struct tx *tx, const struct node *node, int64_t ask_id,
+    bool *accepted, struct err *err)
 {
 	struct ask ask;
 	struct peer peer;
@@ -232,8 +265,8 @@ bool handshake_countered(
 	if (!ask_close(tx, ask_id, &ask, err) ||
 	    !row_lock(tx, ask.peer_id, &peer, &found, err))
 		return false;
-	*active = found && peer_is_live(&peer);
-	if (*active)
+	*accepted = found && is_earned(tx_arena(tx), node, &peer, &ask);
+	if (*accepted)
 		return true;
 	log_info("handshake.unproved", F("peer", v_text(ask.origin)),
 	    F("class", v_text(ask.outcome)), F("code", v_int(ask.status)));

@@ -90,10 +90,10 @@ Test(handshake, both_initiate_at_once_and_end_with_the_same_secret)
 
 		a = world_initiate_begin(nova, orbit->node->origin);
 		b = world_initiate_begin(orbit, nova->node->origin);
-		reply = world_initiated(&a);
+		reply = world_ended(&a);
 		cr_expect_eq(
 		    reply.status, 200, "round %d: %s", round, reply.body);
-		reply = world_initiated(&b);
+		reply = world_ended(&b);
 		cr_expect_eq(
 		    reply.status, 200, "round %d: %s", round, reply.body);
 		expect_trust(nova, orbit);
@@ -117,9 +117,9 @@ Test(handshake, initiating_amid_a_callback_waits_for_it)
 	cr_expect(test_daemon_logged(
 	    orbit->frontd, "event=handshake.awaited", WAIT_MS));
 	kill(orbit->outboxd->pid, SIGCONT);
-	reply = world_initiated(&theirs);
+	reply = world_ended(&theirs);
 	cr_expect_eq(reply.status, 200, "%s", reply.body);
-	reply = world_initiated(&ours);
+	reply = world_ended(&ours);
 	cr_expect_eq(reply.status, 200, "%s", reply.body);
 	expect_trust(nova, orbit);
 	cr_expect_eq(test_db_number(orbit->node->database,
@@ -140,7 +140,7 @@ Test(handshake, works_while_a_stranger_plants_secrets_for_the_initiator)
 		cr_expect_neq(
 		    world_accept(orbit, nova->node->origin, planted).status,
 		    200);
-	reply = world_initiated(&call);
+	reply = world_ended(&call);
 	cr_expect_eq(reply.status, 200, "%s", reply.body);
 	cr_expect_eq(
 	    world_relay(orbit, nova->node->origin, planted).status, 401);
@@ -160,7 +160,7 @@ Test(handshake,
 	cr_assert(test_db_until(orbit->node->database,
 	    "SELECT count(*) > 0 AS b FROM s2s_requests", WAIT_MS));
 	test_daemon_kill(orbit->frontd);
-	reply = world_initiated(&call);
+	reply = world_ended(&call);
 	cr_expect_eq(reply.status, 502, "%s", reply.body);
 	cr_expect_str_eq(world_status(nova, orbit->node->origin), "pending");
 	test_daemon_again(orbit->frontd);
@@ -304,7 +304,7 @@ Test(handshake, a_silent_node_is_given_up_after_ten_seconds_and_409_meanwhile)
 	cr_expect_eq(reply.status, 409);
 	cr_expect_not_null(strstr(reply.body,
 	    "A peering handshake with this instance is already in progress"));
-	reply = world_initiated(&call);
+	reply = world_ended(&call);
 	cr_expect_eq(reply.status, 504, "%s", reply.body);
 	cr_expect_not_null(strstr(
 	    reply.body, "Remote instance did not respond within 10 seconds"));
@@ -326,7 +326,7 @@ Test(handshake, our_own_crash_while_asking_keeps_the_secret)
 	cr_assert(test_peer_got(luna, ACCEPT, 1, WAIT_MS));
 	test_daemon_kill(nova->frontd);
 	test_daemon_kill(nova->outboxd);
-	cr_expect_eq(world_initiated(&call).status, 0);
+	cr_expect_eq(world_ended(&call).status, 0);
 	test_daemon_again(nova->frontd);
 	test_daemon_again(nova->outboxd);
 	cr_expect_eq(world_initiate(nova, test_peer_origin(luna)).status, 409);
@@ -367,7 +367,7 @@ Test(handshake, a_counter_that_our_secret_signed_is_taken)
 	cr_expect_eq(
 	    world_relay(nova, test_peer_origin(luna), "theirs").status, 200);
 	cr_expect_null(world_pending_secret(nova, test_peer_origin(luna)));
-	reply = world_initiated(&call);
+	reply = world_ended(&call);
 	cr_expect_eq(reply.status, 200, "%s", reply.body);
 	cr_expect_str_eq(world_secret(nova, test_peer_origin(luna)), "theirs");
 }
@@ -398,7 +398,7 @@ Test(handshake, a_counter_may_say_that_our_secret_stands)
 	    200);
 	cr_expect_eq(
 	    world_relay(nova, test_peer_origin(luna), "theirs").status, 401);
-	world_initiated(&call);
+	world_ended(&call);
 }
 
 Test(handshake, a_counter_with_any_other_signature_changes_nothing)
@@ -420,7 +420,7 @@ Test(handshake, a_counter_with_any_other_signature_changes_nothing)
 		.status,
 	    403);
 	cr_expect_str_eq(world_status(nova, "http://mars.localhost:9"), "");
-	cr_expect_eq(world_initiated(&call).status, 502);
+	cr_expect_eq(world_ended(&call).status, 502);
 	cr_expect_str_eq(world_status(nova, test_peer_origin(luna)), "");
 }
 
@@ -440,7 +440,7 @@ Test(handshake, a_secret_planted_while_we_initiate_never_becomes_the_peers)
 	cr_assert(test_peer_got(luna, ACCEPT, 1, WAIT_MS));
 	reply = world_accept(nova, test_peer_origin(luna), "planted");
 	cr_expect_eq(reply.status, 200, "%s", reply.body);
-	cr_expect_eq(world_initiated(&call).status, 200);
+	cr_expect_eq(world_ended(&call).status, 200);
 	for (size_t i = 0; i < test_peer_count(luna, ACCEPT); i++)
 		cr_expect_str_eq(sent_secret(i), sent_secret(0));
 	cr_expect_str_eq(
@@ -466,7 +466,7 @@ Test(handshake, the_smaller_origins_secret_stands_once_she_says_so)
 	cr_assert(test_peer_got(luna, ACCEPT, 1, WAIT_MS));
 	cr_expect_eq(
 	    world_accept(nova, test_peer_origin(luna), "hers").status, 200);
-	cr_expect_eq(world_initiated(&call).status, 200);
+	cr_expect_eq(world_ended(&call).status, 200);
 	counter = test_peer_nth(luna, ACCEPT, 1);
 	cr_expect_not_null(
 	    strstr(counter.body.data, "\"yourSecretStands\":true"));

@@ -149,6 +149,56 @@ Test(trust, a_claim_that_its_origin_does_not_prove_leaves_nothing)
 	}
 }
 
+/* Refuses what is not signed with the secret she offered, but not at once. */
+static void refuses_late(void *arg UNUSED, struct arena *arena UNUSED,
+    const struct test_peer_request *request, struct test_peer_answer *answer)
+{
+	if (strcmp(request->path, ACCEPT) == 0 &&
+	    !is_signed_with(request, OFFERED))
+		*answer = (struct test_peer_answer){
+			.status = 403,
+			.body = "{}",
+			.hold_ms = 700,
+		};
+}
+
+Test(trust, another_ones_proof_is_no_yes_to_a_planted_accept)
+{
+	struct world_call *planted;
+	struct test_reply reply;
+
+	test_db_needed();
+	begin(NULL, refuses_late, NULL);
+	planted = world_accept_begin(nova, origin(), "planted");
+	cr_assert(test_peer_got(luna, ACCEPT, 1, WAIT_MS));
+	reply = accept_offer(OFFERED);
+	cr_expect_eq(reply.status, 200, "%s", reply.body);
+	cr_expect_str_eq(world_status(nova, origin()), "active");
+	reply = world_ended(&planted);
+	cr_expect_eq(reply.status, 403, "%s", reply.body);
+	cr_expect_eq(relay_with("planted"), 401);
+	cr_expect_eq(relay_with(countered_secret(0)), 200);
+}
+
+Test(trust, a_counter_that_somebody_else_asked_for_is_refused_by_an_active_node)
+{
+	const char *secret;
+
+	test_db_needed();
+	begin(NULL, NULL, NULL);
+	cr_assert_eq(accept_offer(OFFERED).status, 200);
+	secret = countered_secret(0);
+	cr_expect_eq(
+	    world_counter(nova, origin(), secret, "planted", false).status,
+	    403);
+	cr_expect_eq(
+	    world_counter(nova, origin(), "other", secret, false).status, 409);
+	cr_expect_eq(
+	    world_counter(nova, origin(), secret, secret, false).status, 200);
+	cr_expect_eq(accept_offer(secret).status, 200);
+	cr_expect_eq(relay_with(secret), 200);
+}
+
 Test(trust, a_retry_gets_the_same_secret_and_a_late_proof_counts)
 {
 	struct says say = { RELAY, { .status = 0 } };

@@ -10,9 +10,14 @@
 #include "common/federation/peer.h"
 #include "tests/lib/test_db.h"
 
+#define INITIATE "/api/federation/peer/initiate"
+#define ACCEPT "/api/federation/peer/accept"
+
 struct world_call {
 	struct world *world;
-	const char *origin;
+	const char *path;
+	const char *token;
+	const char *body;
 	pthread_t thread;
 	struct arena *arena;
 	struct test_reply reply;
@@ -50,39 +55,30 @@ void world_free(struct world **world)
 
 /* ---- the handshake ---- */
 
-static struct test_reply initiate(
-    struct world *world, struct arena *arena, const char *origin)
-{
-	return test_post(arena, world->node->port,
-	    "/api/federation/peer/initiate", world->token,
-	    arena_printf(arena, "{\"remoteOrigin\":\"%s\"}", origin));
-}
-
-struct test_reply world_initiate(struct world *world, const char *origin)
-{
-	return initiate(world, world->arena, origin);
-}
-
-static void *initiate_run(void *arg)
+static void *call_run(void *arg)
 {
 	struct world_call *call = arg;
 
-	call->reply = initiate(call->world, call->arena, call->origin);
+	call->reply = test_post(call->arena, call->world->node->port,
+	    call->path, call->token, call->body);
 	return NULL;
 }
 
-struct world_call *world_initiate_begin(struct world *world, const char *origin)
+static struct world_call *call_begin(
+    struct world *world, const char *path, const char *token, const char *body)
 {
 	struct world_call *call = ARENA_NEW(world->arena, struct world_call);
 
 	call->world = world;
-	call->origin = origin;
+	call->path = path;
+	call->token = token;
+	call->body = body;
 	call->arena = arena_new();
-	cr_assert(pthread_create(&call->thread, NULL, initiate_run, call) == 0);
+	cr_assert(pthread_create(&call->thread, NULL, call_run, call) == 0);
 	return call;
 }
 
-struct test_reply world_initiated(struct world_call **call)
+struct test_reply world_ended(struct world_call **call)
 {
 	struct test_reply reply;
 
@@ -96,14 +92,42 @@ struct test_reply world_initiated(struct world_call **call)
 	return reply;
 }
 
+static const char *initiate_body(struct world *world, const char *origin)
+{
+	return arena_printf(world->arena, "{\"remoteOrigin\":\"%s\"}", origin);
+}
+
+struct test_reply world_initiate(struct world *world, const char *origin)
+{
+	return test_post(world->arena, world->node->port, INITIATE,
+	    world->token, initiate_body(world, origin));
+}
+
+struct world_call *world_initiate_begin(struct world *world, const char *origin)
+{
+	return call_begin(
+	    world, INITIATE, world->token, initiate_body(world, origin));
+}
+
+static const char *accept_body(
+    struct world *world, const char *origin, const char *secret)
+{
+	return arena_printf(world->arena,
+	    "{\"sourceOrigin\":\"%s\",\"hmacSecret\":\"%s\"}", origin, secret);
+}
+
 struct test_reply world_accept(
     struct world *world, const char *origin, const char *secret)
 {
-	return test_post(world->arena, world->node->port,
-	    "/api/federation/peer/accept", NULL,
-	    arena_printf(world->arena,
-		"{\"sourceOrigin\":\"%s\",\"hmacSecret\":\"%s\"}", origin,
-		secret));
+	return test_post(world->arena, world->node->port, ACCEPT, NULL,
+	    accept_body(world, origin, secret));
+}
+
+struct world_call *world_accept_begin(
+    struct world *world, const char *origin, const char *secret)
+{
+	return call_begin(
+	    world, ACCEPT, NULL, accept_body(world, origin, secret));
 }
 
 /* ---- what the database says ---- */
@@ -214,7 +238,7 @@ struct test_reply world_counter(struct world *world, const char *origin,
 {
 	return world_send(world,
 	    &(const struct signed_request){
-		.path = "/api/federation/peer/accept",
+		.path = ACCEPT,
 		.origin = origin,
 		.secret = signer,
 		.body = arena_printf(world->arena,

@@ -26,14 +26,15 @@ void world_free(struct world **world);
 /* ---- the handshake ---- */
 
 struct test_reply world_initiate(struct world *world, const char *origin);
-/* The same on a thread of its own; world_initiated waits for its end. */
+struct test_reply world_accept(
+    struct world *world, const char *origin, const char *secret);
+/* The same on a thread of its own; world_ended waits for its end. */
 struct world_call;
 struct world_call *world_initiate_begin(
     struct world *world, const char *origin);
-struct test_reply world_initiated(struct world_call **call);
-
-struct test_reply world_accept(
+struct world_call *world_accept_begin(
     struct world *world, const char *origin, const char *secret);
+struct test_reply world_ended(struct world_call **call);
 
 /* "" when there is no such peer. */
 const char *world_status(struct world *world, const char *origin);
