@@ -32,6 +32,15 @@ void event_refuse(const struct relay_batch *batch, struct relay_event *event,
 	event->code = err->code;
 }
 
+void event_deny(const struct relay_batch *batch, struct relay_event *event,
+    enum err_code code, const char *reason, const char *why)
+{
+	struct err err = { 0 };
+
+	err_refuse(&err, code, reason, "%s", why);
+	event_refuse(batch, event, &err);
+}
+
 static bool port_fits(int port, const struct origin *origin)
 {
 	return port == 0 || port == origin->port;

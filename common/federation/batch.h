@@ -6,7 +6,7 @@
  * application then settles each of the other events, accepted or refused; it
  * may be repeated after a rollback (batch_reopen).
  *
- * A range is the part of a batch that one transaction applies.
+ * A range is the part of a batch that one transaction applies (range.h).
  */
 #ifndef POSTRIDER_BATCH_H
 #define POSTRIDER_BATCH_H
@@ -28,6 +28,11 @@ struct event_type {
 	/* Without the database; false refuses the event. */
 	bool (*read)(const struct relay_batch *batch, struct relay_event *event,
 	    struct err *err);
+	/* The people it names are looked up: who of them must get a row
+	 * (person->wanted)? Locks nothing; false refuses the event. May accept
+	 * it, too. NULL: nobody. */
+	bool (*admit)(const struct relay_range *range,
+	    struct relay_event *event, struct err *err);
 	/* Settles all open events of a run of this type. */
 	bool (*apply)(struct relay_range *run, struct err *err);
 };
@@ -45,6 +50,15 @@ struct mention {
 	struct person *person; /* of the range, once resolved */
 };
 
+/* Which conversation an event belongs to; it is locked before any run. */
+enum event_place {
+	PLACE_NONE,
+	PLACE_PAIR,	/* of people[0] and people[1]; made if missing */
+	PLACE_GROUP,	/* the group of federated_id */
+	PLACE_FEDERATED /* that group, or the pair of that id that the actor is
+			   in */
+};
+
 struct relay_event {
 	const struct event_type *type;
 	const struct json *value;
@@ -55,12 +69,19 @@ struct relay_event {
 	const char *why;    /* for the log */
 	enum err_code code;
 
+	/* What all types have in common: the range resolves it. */
 	const char *federated_id;
-	struct mention actor;
-	bool is_homeward; /* the actor is one of our people */
-	struct mention *participants;
-	size_t participant_count;
+	struct mention actor; /* host NULL: nobody acts */
+	bool is_homeward;     /* the actor is one of our people */
+	struct mention *people;
+	size_t people_count;
+	enum event_place place;
+	/* The message it is about, as born at a host; id NULL: none. */
+	const char *about_host;
+	const char *about_id;
+	const void *detail; /* of its type */
 
+	/* What messages say. */
 	bool has_message;
 	const char *content;
 	int64_t created_at;
@@ -81,35 +102,15 @@ struct relay_batch {
 	int64_t max_upload_size; /* once applied */
 };
 
-/* A message that this peer has told us about before. */
-struct known_message {
-	const char *source_message_id;
-	int64_t id; /* 0: deleted, only its tombstone is left */
-	int64_t dm_channel_id;
-	int64_t user_id;
-	const char *home_instance;
-	const char *home_user_id;
-	const char *replicated_instances;
-};
-
-struct relay_range {
-	struct tx *tx;
-	const struct relay_batch *batch;
-	struct relay_event *events;
-	size_t count;
-	struct person *people;
-	size_t people_count;
-	struct known_message *known;
-	size_t known_count;
-	struct rows conversations;
-};
-
 /* Open again, but for the malformed. */
 void events_reopen(struct relay_event *events, size_t count);
 void event_accept(struct relay_event *event);
 /* Settles with err's reason; err is spent. */
 void event_refuse(const struct relay_batch *batch, struct relay_event *event,
     const struct err *err);
+/* The same with a word of its own; reason NULL: the code's. */
+void event_deny(const struct relay_batch *batch, struct relay_event *event,
+    enum err_code code, const char *reason, const char *why);
 
 /* Whose event is it: the actor's host must be the peer's, or ours. */
 MUST_CHECK bool event_attribute(const struct relay_batch *batch,

@@ -9,17 +9,6 @@
 #include "common/federation/event_message.sql.h"
 
 /* clang-format off */
-static const struct shape known_shape[] = {
-	SHAPE(TEXT, struct known_message, source_message_id, NULL),
-	SHAPE(ID,   struct known_message, id, NULL),
-	SHAPE(ID,   struct known_message, dm_channel_id, NULL),
-	SHAPE(ID,   struct known_message, user_id, NULL),
-	SHAPE(TEXT, struct known_message, home_instance, NULL),
-	SHAPE(TEXT, struct known_message, home_user_id, NULL),
-	SHAPE(TEXT, struct known_message, replicated_instances, NULL),
-	SHAPE_END(struct known_message),
-};
-
 struct inserted {
 	int64_t id;
 	int64_t conversation;
@@ -34,68 +23,26 @@ static const struct shape inserted_shape[] = {
 };
 /* clang-format on */
 
-/* ---- what is known ---- */
+/* ---- what all of them need ---- */
 
-bool messages_look_up(struct relay_range *range, struct err *err)
+static struct known_message *about(
+    const struct relay_range *run, const struct relay_event *event)
 {
-	struct arena *arena = tx_arena(range->tx);
-	const char **ids = arena_array(arena, range->count, sizeof(*ids));
-	struct rows rows = { 0 };
-	size_t count = 0;
-
-	for (size_t i = 0; i < range->count; i++)
-		if (range->events[i].state == EVENT_OPEN &&
-		    range->events[i].type->life == EVENT_DURABLE)
-			ids[count++] = range->events[i].message_id;
-	if (count &&
-	    !sql_many(range->tx, &SQL_messages_known, known_shape, &rows, err,
-		v_text(range->batch->source.text), v_texts(ids, count)))
-		return false;
-	/* Room for what this range creates. */
-	range->known = arena_array(
-	    arena, rows.count + range->count, sizeof(*range->known));
-	range->known_count = rows.count;
-	if (rows.count)
-		memcpy(range->known, rows.items,
-		    rows.count * sizeof(*range->known));
-	return true;
-}
-
-static struct known_message *known_find(
-    const struct relay_range *range, const char *source_message_id)
-{
-	for (size_t i = 0; i < range->known_count; i++)
-		if (strcmp(range->known[i].source_message_id,
-			source_message_id) == 0)
-			return &range->known[i];
-	return NULL;
+	return range_message(run, event->about_host, event->about_id);
 }
 
 static void refuse_unknown(
     const struct relay_range *run, struct relay_event *event)
 {
-	struct err err = { 0 };
-
-	err_set(&err, ERR_ABSENT, "no such message from this peer");
-	event_refuse(run->batch, event, &err);
-}
-
-static void refuse_duplicate(
-    const struct relay_range *run, struct relay_event *event)
-{
-	struct err err = { 0 };
-
-	err_set(&err, ERR_DUPLICATE, "the message is already here");
-	event_refuse(run->batch, event, &err);
+	event_deny(run->batch, event, ERR_ABSENT, NULL,
+	    "no such message from this peer");
 }
 
 static void refuse_stranger(
     const struct relay_range *run, struct relay_event *event)
 {
-	struct err err = { 0 };
-
-	err_set(&err, ERR_ATTRIBUTION, "not for this node to say");
-	event_refuse(run->batch, event, &err);
+	event_deny(run->batch, event, ERR_ATTRIBUTION, NULL,
+	    "not for this node to say");
 }
 
 static struct relay_event **staged_new(const struct relay_range *run)
@@ -140,8 +87,9 @@ static void known_add(
 {
 	const struct person *author = event->actor.person;
 
-	run->known[run->known_count++] = (struct known_message){
-		.source_message_id = event->message_id,
+	const struct known_message known = {
+		.host = event->about_host,
+		.birth_id = event->about_id,
 		.id = id,
 		.dm_channel_id = event->channel,
 		.user_id = author->id,
@@ -149,6 +97,8 @@ static void known_add(
 		.home_user_id = author->is_native ? NULL : author->home_user_id,
 		.replicated_instances = author->replicated_instances,
 	};
+
+	range_add_message(run, &known);
 }
 
 /* Ids grow with the place, so the rows are in the order of the events. */
@@ -236,22 +186,37 @@ static bool insert(struct relay_range *run, struct relay_event **staged,
 		    rows->count, count));
 }
 
+/* True: the message is to be stored. */
+static bool create_stage(struct relay_range *run, struct relay_event *event)
+{
+	const struct conversation *c;
+
+	if (event->state != EVENT_OPEN)
+		return false;
+	c = range_conversation(run, event);
+	if (about(run, event))
+		event_deny(run->batch, event, ERR_DUPLICATE, NULL,
+		    "the message is already here");
+	else if (!c || c->is_gone)
+		event_deny(run->batch, event, ERR_ABSENT, "channel_not_found",
+		    "no such channel");
+	else if (!range_is_member(run, c, event->actor.person->id))
+		event_deny(run->batch, event, ERR_FORBIDDEN,
+		    "unauthorized_source", "the author is not in the group");
+	else
+		event->channel = c->id;
+	return event->channel != 0;
+}
+
 bool create_apply(struct relay_range *run, struct err *err)
 {
 	struct relay_event **staged = staged_new(run);
 	struct rows rows;
 	size_t n = 0;
 
-	for (size_t i = 0; i < run->count; i++) {
-		struct relay_event *event = &run->events[i];
-
-		if (event->state != EVENT_OPEN)
-			continue;
-		if (known_find(run, event->message_id))
-			refuse_duplicate(run, event);
-		else
-			staged[n++] = event;
-	}
+	for (size_t i = 0; i < run->count; i++)
+		if (create_stage(run, &run->events[i]))
+			staged[n++] = &run->events[i];
 	if (n == 0)
 		return true;
 	if (!insert(run, staged, n, &rows, err))
@@ -308,8 +273,8 @@ static bool changed_announce(struct relay_range *run, const struct rows *rows,
 	if (!changes_append(run->tx, changes, rows->count, NULL, err))
 		return false;
 	for (size_t i = 0; i < rows->count; i++) {
-		const struct known_message *known =
-		    known_find(run, messages[i].source_message_id);
+		const struct known_message *known = range_message(run,
+		    run->batch->source.host, messages[i].source_message_id);
 
 		assert(known);
 		if (!known->home_instance &&
@@ -327,7 +292,7 @@ static bool update_stage(
 
 	if (event->state != EVENT_OPEN)
 		return false;
-	known = known_find(run, event->message_id);
+	known = about(run, event);
 	if (!known) {
 		refuse_unknown(run, event);
 		return false;
@@ -377,7 +342,7 @@ static bool delete_stage(
 
 	if (event->state != EVENT_OPEN)
 		return false;
-	known = known_find(run, event->message_id);
+	known = about(run, event);
 	if (!known) {
 		refuse_unknown(run, event);
 		return false;
@@ -407,9 +372,7 @@ bool delete_apply(struct relay_range *run, struct err *err)
 	    !changed_announce(run, &rows, "message_deleted", "delete", err))
 		return false;
 	for (size_t i = 0; i < run->count; i++) {
-		struct known_message *known = run->events[i].message_id
-		    ? known_find(run, run->events[i].message_id)
-		    : NULL;
+		struct known_message *known = about(run, &run->events[i]);
 
 		if (known && run->events[i].state == EVENT_ACCEPTED)
 			known->id = 0;

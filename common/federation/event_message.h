@@ -15,7 +15,7 @@
 #ifndef POSTRIDER_EVENT_MESSAGE_H
 #define POSTRIDER_EVENT_MESSAGE_H
 
-#include "common/federation/batch.h"
+#include "common/federation/range.h"
 
 bool create_read(const struct relay_batch *batch, struct relay_event *event,
     struct err *err);
@@ -24,14 +24,11 @@ bool update_read(const struct relay_batch *batch, struct relay_event *event,
 bool delete_read(const struct relay_batch *batch, struct relay_event *event,
     struct err *err);
 
+bool create_admit(const struct relay_range *range, struct relay_event *event,
+    struct err *err);
+
 MUST_CHECK bool create_apply(struct relay_range *run, struct err *err);
 MUST_CHECK bool update_apply(struct relay_range *run, struct err *err);
 MUST_CHECK bool delete_apply(struct relay_range *run, struct err *err);
-
-/* Steps of a range, in this order: who is known, which messages are known,
- * which creates may go on and who they need, and the conversations' locks. */
-MUST_CHECK bool messages_look_up(struct relay_range *range, struct err *err);
-void creates_admit(struct relay_range *range);
-MUST_CHECK bool conversations_lock(struct relay_range *range, struct err *err);
 
 #endif

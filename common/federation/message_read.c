@@ -50,12 +50,12 @@ static bool participants_read(
 	if (count < 2 || count > PARTICIPANTS_MAX)
 		return err_refuse(err, ERR_INVALID, "missing_participants",
 		    "%zu participants", count);
-	event->participants =
-	    arena_array(batch->arena, count, sizeof(*event->participants));
-	event->participant_count = count;
+	event->people =
+	    arena_array(batch->arena, count, sizeof(*event->people));
+	event->people_count = count;
 	for (size_t i = 0; i < count; i++)
 		if (!participant_read(
-			batch, json_element(list, i), &event->participants[i]))
+			batch, json_element(list, i), &event->people[i]))
 			return err_refuse(err, ERR_INVALID,
 			    "missing_participants", "participant %zu is nobody",
 			    i);
@@ -141,11 +141,15 @@ static bool content_read(const struct relay_batch *batch,
 	return true;
 }
 
-static bool message_id_check(const struct relay_event *event, struct err *err)
+/* The sender's id is where the message was born. */
+static bool message_id_check(
+    const struct relay_batch *batch, struct relay_event *event, struct err *err)
 {
 	if (!event->message_id || !*event->message_id ||
 	    json_units(event->message_id) > HOME_USER_ID_MAX)
 		return err_set(err, ERR_INVALID, "no usable message id");
+	event->about_host = batch->source.host;
+	event->about_id = event->message_id;
 	return true;
 }
 
@@ -218,21 +222,22 @@ bool create_read(
 	    !federated_id_read(batch, event, err))
 		return false;
 	name_unnamed(batch, event);
-	if (!message_id_check(event, err))
+	if (!message_id_check(batch, event, err))
 		return false;
 	/* A group's message that lost its group must not become a pair's. */
-	if (!event->federated_id && event->participant_count != 2)
+	if (!event->federated_id && event->people_count != 2)
 		return err_refuse(err, ERR_INVALID, "missing_participants",
 		    "%zu participants and no federated id",
-		    event->participant_count);
+		    event->people_count);
 	event->created_at = time_capped(event->created_at);
+	event->place = event->federated_id ? PLACE_GROUP : PLACE_PAIR;
 	return true;
 }
 
 bool update_read(
     const struct relay_batch *batch, struct relay_event *event, struct err *err)
 {
-	if (!message_id_check(event, err))
+	if (!message_id_check(batch, event, err))
 		return false;
 	/* Without a payload it is an edit that changes nothing. */
 	if (!json_member(event->value, "message"))
@@ -243,6 +248,5 @@ bool update_read(
 bool delete_read(
     const struct relay_batch *batch, struct relay_event *event, struct err *err)
 {
-	(void)batch;
-	return message_id_check(event, err);
+	return message_id_check(batch, event, err);
 }

@@ -1,7 +1,6 @@
 #include "common/federation/relay.h"
 
 #include "common/base/log.h"
-#include "common/federation/batch.h"
 #include "common/federation/event_message.h"
 #include "common/federation/relay_figures.h"
 
@@ -33,11 +32,11 @@ static bool typing_apply(struct relay_range *run, struct err *err)
 
 /* clang-format off */
 static const struct event_type event_types[] = {
-	{ "create",          "dm", EVENT_DURABLE,   create_read, create_apply },
-	{ "update",          "dm", EVENT_DURABLE,   update_read, update_apply },
-	{ "delete",          "dm", EVENT_DURABLE,   delete_read, delete_apply },
-	{ "dm_typing_start", "dm", EVENT_EPHEMERAL, typing_read, typing_apply },
-	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, typing_apply },
+	{ "create",          "dm", EVENT_DURABLE,   create_read, create_admit, create_apply },
+	{ "update",          "dm", EVENT_DURABLE,   update_read, NULL,         update_apply },
+	{ "delete",          "dm", EVENT_DURABLE,   delete_read, NULL,         delete_apply },
+	{ "dm_typing_start", "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
+	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
 };
 /* clang-format on */
 
@@ -140,99 +139,6 @@ bool relay_parse(struct arena *arena, struct bytes body,
 	return true;
 }
 
-/* ---- the people of a range ---- */
-
-static int person_order(const void *a, const void *b)
-{
-	const struct mention *const *left = a;
-	const struct mention *const *right = b;
-	int hosts = strcmp((*left)->host, (*right)->host);
-
-	return hosts ? hosts
-		     : strcmp((*left)->home_user_id, (*right)->home_user_id);
-}
-
-static struct mention **mentions_collect(
-    const struct relay_range *range, size_t *count)
-{
-	struct mention **all;
-	size_t total = 0;
-	size_t next = 0;
-
-	for (size_t i = 0; i < range->count; i++)
-		if (range->events[i].state == EVENT_OPEN)
-			total += range->events[i].participant_count;
-	all = arena_array(tx_arena(range->tx), total, sizeof(struct mention *));
-	for (size_t i = 0; i < range->count; i++) {
-		struct relay_event *event = &range->events[i];
-
-		if (event->state != EVENT_OPEN)
-			continue;
-		for (size_t j = 0; j < event->participant_count; j++)
-			all[next++] = &event->participants[j];
-	}
-	*count = total;
-	return all;
-}
-
-/* Each person once, sorted: everybody takes their locks in this order. */
-static void people_collect(struct relay_range *range)
-{
-	size_t count;
-	struct mention **all = mentions_collect(range, &count);
-
-	if (count)
-		qsort(all, count, sizeof(struct mention *), person_order);
-	range->people =
-	    arena_array(tx_arena(range->tx), count, sizeof(*range->people));
-	for (size_t i = 0; i < count; i++) {
-		if (i == 0 || person_order(&all[i - 1], &all[i]) != 0)
-			range->people[range->people_count++] = (struct person){
-				.host = all[i]->host,
-				.home_user_id = all[i]->home_user_id,
-				.username = all[i]->username,
-				.display_name = all[i]->display_name,
-				.avatar = all[i]->avatar,
-				.avatar_color = all[i]->avatar_color,
-			};
-		all[i]->person = &range->people[range->people_count - 1];
-	}
-}
-
-/* Somebody for whom no row could be made, against all odds. */
-static void refuse_nameless(struct relay_range *range)
-{
-	for (size_t i = 0; i < range->count; i++) {
-		struct relay_event *event = &range->events[i];
-		struct err err = { 0 };
-
-		for (size_t j = 0;
-		     j < event->participant_count && event->state == EVENT_OPEN;
-		     j++) {
-			const struct person *p = event->participants[j].person;
-
-			if (!p->wanted || p->id)
-				continue;
-			err_set(&err, ERR_BUSY, "no free name for a stub");
-			event_refuse(range->batch, event, &err);
-		}
-	}
-}
-
-static bool people_resolve(struct relay_range *range, struct err *err)
-{
-	people_collect(range);
-	if (!persons_find(range->tx, range->batch->node, range->people,
-		range->people_count, err))
-		return false;
-	creates_admit(range);
-	if (!persons_make(range->tx, range->batch->node, &range->batch->source,
-		range->people, range->people_count, err))
-		return false;
-	refuse_nameless(range);
-	return true;
-}
-
 /* ---- applying ---- */
 
 static bool id_in_run(
@@ -258,20 +164,22 @@ static size_t run_length(const struct relay_event *events, size_t count)
 
 static bool runs_apply(struct relay_range *range, struct err *err)
 {
-	for (size_t i = 0; i < range->count;) {
-		struct relay_range run = *range;
+	struct relay_event *events = range->events;
+	size_t count = range->count;
 
-		run.events = range->events + i;
-		run.count = run_length(run.events, range->count - i);
-		if (run.events->type && !run.events->type->apply(&run, err))
+	for (size_t i = 0; i < count; i += range->count) {
+		range->events = events + i;
+		range->count = run_length(range->events, count - i);
+		if (range->events->type &&
+		    !range->events->type->apply(range, err))
 			return false;
-		range->known_count = run.known_count;
-		i += run.count;
 	}
+	range->events = events;
+	range->count = count;
 	return true;
 }
 
-static bool needs_database(const struct relay_range *range)
+static bool is_durable(const struct relay_range *range)
 {
 	for (size_t i = 0; i < range->count; i++)
 		if (range->events[i].state == EVENT_OPEN &&
@@ -312,14 +220,11 @@ static bool range_apply(struct tx *tx, struct relay_batch *batch, size_t from,
 	bool durable;
 
 	events_reopen(range.events, range.count);
-	durable = needs_database(&range);
-	if (!batch_begin(tx, batch, durable, err))
-		return false;
-	if (durable &&
-	    !(people_resolve(&range, err) && messages_look_up(&range, err) &&
-		conversations_lock(&range, err)))
-		return false;
-	return runs_apply(&range, err);
+	durable = is_durable(&range);
+	return batch_begin(tx, batch, durable, err) &&
+	    range_people(&range, durable, err) && range_messages(&range, err) &&
+	    range_conversations(&range, durable, err) &&
+	    runs_apply(&range, err);
 }
 
 bool relay_apply(struct tx *tx, struct relay_batch *batch, struct err *err)
