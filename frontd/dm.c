@@ -1,6 +1,6 @@
 #include "common/base/id.h"
 #include "common/chat/message.h"
-#include "common/federation/outbox.h"
+#include "common/federation/outbox_message.h"
 #include "common/federation/person.h"
 #include "frontd/request.h"
 

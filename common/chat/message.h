@@ -4,7 +4,7 @@
  * The rules of the domain are here; a request and a relayed event pass
  * through the same checks. Each change appends its conversation event and
  * signals. What must travel to other nodes is federation's part
- * (common/federation/outbox.h), called by the handler in the same
+ * (common/federation/outbox_message.h), called by the handler in the same
  * transaction.
  *
  * Worker threads; records live in the transaction's arena.

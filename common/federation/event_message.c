@@ -3,7 +3,7 @@
 #include "common/base/id.h"
 #include "common/chat/attachment.h"
 #include "common/chat/event.h"
-#include "common/federation/outbox.h"
+#include "common/federation/outbox_message.h"
 #include "common/pg/notify.h"
 
 #include "common/federation/event_message.sql.h"

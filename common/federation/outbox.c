@@ -1,50 +1,10 @@
-#include <math.h>
-
 #include "common/federation/outbox.h"
 
-#include "common/base/id.h"
 #include "common/base/log.h"
-#include "common/chat/attachment.h"
 #include "common/federation/person.h"
 #include "common/pg/notify.h"
 
 #include "common/federation/outbox.sql.h"
-
-enum { PAYLOAD_MAX = 1 << 20, HOSTS_MAX = 256 };
-
-struct outbox_person {
-	int64_t id;
-	const char *username;
-	const char *display_name;
-	const char *avatar;
-	const char *avatar_color;
-	const char *home_instance;
-	const char *home_user_id;
-	bool is_deleted;
-	const char *replicated_instances;
-	bool is_group;
-	const char *federated_id;
-	bool enabled;
-	bool to_all;
-};
-
-/* clang-format off */
-static const struct shape person_shape[] = {
-	SHAPE(ID,   struct outbox_person, id, NULL),
-	SHAPE(TEXT, struct outbox_person, username, "username"),
-	SHAPE(TEXT, struct outbox_person, display_name, "displayName"),
-	SHAPE(TEXT, struct outbox_person, avatar, "avatar"),
-	SHAPE(TEXT, struct outbox_person, avatar_color, "avatarColor"),
-	SHAPE(TEXT, struct outbox_person, home_instance, NULL),
-	SHAPE(TEXT, struct outbox_person, home_user_id, NULL),
-	SHAPE(BOOL, struct outbox_person, is_deleted, NULL),
-	SHAPE(TEXT, struct outbox_person, replicated_instances, NULL),
-	SHAPE(BOOL, struct outbox_person, is_group, NULL),
-	SHAPE(TEXT, struct outbox_person, federated_id, NULL),
-	SHAPE(BOOL, struct outbox_person, enabled, NULL),
-	SHAPE(BOOL, struct outbox_person, to_all, NULL),
-	SHAPE_END(struct outbox_person),
-};
 
 struct told {
 	const char *host;
@@ -54,192 +14,75 @@ static const struct shape told_shape[] = {
 	SHAPE(TEXT, struct told, host, NULL),
 	SHAPE_END(struct told),
 };
-/* clang-format on */
 
 /* ---- who gets it ---- */
 
-struct targets {
-	const char *ours;
-	const char *except;
-	const char *hosts[HOSTS_MAX];
-	size_t count;
-};
-
-static void target_add(void *arg, const char *host, int port)
+void targets_init(struct targets *targets, struct arena *arena,
+    const struct node *node, const char *except_host)
 {
-	struct targets *targets = arg;
+	*targets = (struct targets){
+		.arena = arena,
+		.ours = node->origin.host,
+		.except = except_host,
+	};
+}
 
-	(void)port;
-	if (strcmp(host, targets->ours) == 0 ||
-	    (targets->except && strcmp(host, targets->except) == 0) ||
-	    targets->count == HOSTS_MAX)
+static void targets_grow(struct targets *targets)
+{
+	const char **hosts;
+
+	targets->room = targets->room ? 2 * targets->room : 16;
+	hosts = arena_array(targets->arena, targets->room, sizeof(*hosts));
+	if (targets->count)
+		memcpy(hosts, targets->hosts, targets->count * sizeof(*hosts));
+	targets->hosts = hosts;
+}
+
+void targets_add(struct targets *targets, const char *host)
+{
+	if (!host || strcmp(host, targets->ours) == 0 ||
+	    (targets->except && strcmp(host, targets->except) == 0))
 		return;
 	for (size_t i = 0; i < targets->count; i++)
 		if (strcmp(targets->hosts[i], host) == 0)
 			return;
+	if (targets->count == targets->room)
+		targets_grow(targets);
 	targets->hosts[targets->count++] = host;
 }
 
-static const struct outbox_person *author_of(
-    const struct rows *people, int64_t user)
+static void declared_add(void *arg, const char *host, int port)
 {
-	const struct outbox_person *all = people->items;
-
-	for (size_t i = 0; i < people->count; i++)
-		if (all[i].id == user)
-			return &all[i];
-	return NULL;
+	(void)port;
+	targets_add(arg, host);
 }
 
-/*
- * Only the author's home tells the others. An account that is at home
- * elsewhere is told to its home (homeward), which does the rest.
- */
-static void targets_find(struct arena *arena, struct targets *targets,
-    const struct rows *people, const struct outbox_person *author)
+void targets_add_declared(
+    struct targets *targets, const char *replicated_instances)
 {
-	const struct outbox_person *all = people->items;
-
-	if (author->home_instance) {
-		target_add(targets, author->home_instance, 0);
-		return;
-	}
-	for (size_t i = 0; i < people->count; i++) {
-		if (all[i].is_deleted)
-			continue;
-		if (all[i].home_instance)
-			target_add(targets, all[i].home_instance, 0);
-		instances_each(
-		    arena, all[i].replicated_instances, target_add, targets);
-	}
+	instances_each(
+	    targets->arena, replicated_instances, declared_add, targets);
 }
 
 /* ---- what it says ---- */
 
-static const char *instance_of(
-    const struct node *node, const struct outbox_person *person)
+void payload_open(struct json_out *out, struct buf *text, struct arena *arena)
 {
-	return person->home_instance ? person->home_instance
-				     : node->origin.text;
-}
-
-static const char *id_of(
-    struct arena *arena, const struct outbox_person *person)
-{
-	return person->home_user_id ? person->home_user_id
-				    : id_text(arena, person->id);
-}
-
-static void put_participant(struct json_out *out, struct arena *arena,
-    const struct node *node, const struct outbox_person *person)
-{
-	const struct outbox_person gone = { .username = "Deleted User" };
-
+	buf_init(text, arena, OUTBOX_PAYLOAD_MAX);
+	*out = (struct json_out){ .buf = text };
 	json_open(out, NULL);
-	json_put_text(out, "homeUserId", id_of(arena, person));
-	json_put_text(out, "homeInstance", instance_of(node, person));
-	json_put_shape(
-	    out, "profile", person_shape, person->is_deleted ? &gone : person);
+}
+
+const char *payload_close(struct json_out *out)
+{
+	const struct buf *text = out->buf;
+
 	json_close(out);
+	assert(buf_ok(text));
+	return arena_textn(text->arena, text->data + 1, text->len - 2);
 }
 
-static void put_file(struct json_out *out, struct arena *arena,
-    const struct node *node, const struct attachment *file)
-{
-	json_open(out, NULL);
-	json_put_id(out, "id", file->id);
-	json_put_text(out, "filename", file->filename);
-	json_put_text(out, "originalName", file->original_name);
-	json_put_text(out, "mimetype", file->mimetype);
-	json_put_int(out, "size", file->size);
-	if (isfinite(file->width))
-		json_put_real(out, "width", file->width);
-	if (isfinite(file->height))
-		json_put_real(out, "height", file->height);
-	if (isfinite(file->duration))
-		json_put_real(out, "duration", file->duration);
-	if (file->thumbnail_filename)
-		json_put_text(
-		    out, "thumbnailFilename", file->thumbnail_filename);
-	json_put_text(out, "sourceUrl",
-	    arena_printf(
-		arena, "%s/api/uploads/%s", node->origin.text, file->filename));
-	json_close(out);
-}
-
-static void put_files(struct json_out *out, struct arena *arena,
-    const struct node *node, const struct rows *files)
-{
-	const struct attachment *all = files->items;
-
-	if (files->count == 0)
-		return;
-	json_open_list(out, "attachments");
-	for (size_t i = 0; i < files->count; i++)
-		put_file(out, arena, node, &all[i]);
-	json_close_list(out);
-}
-
-/* Members of one event in the recorded order. */
-struct entry {
-	const struct node *node;
-	const struct message *message;
-	struct rows people;
-	const struct outbox_person *author;
-	struct rows files;
-};
-
-static void put_message(
-    struct json_out *out, struct arena *arena, const struct entry *entry)
-{
-	const struct message *message = entry->message;
-	const struct outbox_person *author = entry->author;
-
-	json_open(out, "message");
-	json_put_id(out, "userId", author->id);
-	json_put_text(out, "homeUserId", id_of(arena, author));
-	json_put_text(out, "homeInstance", instance_of(entry->node, author));
-	json_put_text(out, "content", message->content);
-	json_put_id(out, "replyToId", message->reply_to_id);
-	json_put_time(out, "editedAt", message->edited_at);
-	json_put_int(out, "createdAt", message->created_at);
-	put_files(out, arena, entry->node, &entry->files);
-	json_close(out);
-}
-
-static void put_people(
-    struct json_out *out, struct arena *arena, const struct entry *entry)
-{
-	const struct outbox_person *people = entry->people.items;
-
-	if (people[0].is_group && people[0].federated_id)
-		json_put_text(out, "federatedId", people[0].federated_id);
-	json_open_list(out, "participants");
-	for (size_t i = 0; i < entry->people.count; i++)
-		put_participant(out, arena, entry->node, &people[i]);
-	json_close_list(out);
-}
-
-/* An object without its braces. */
-static const char *payload(
-    struct arena *arena, const struct entry *entry, bool whole)
-{
-	struct buf text;
-	struct json_out out = { .buf = &text };
-
-	buf_init(&text, arena, PAYLOAD_MAX);
-	json_open(&out, NULL);
-	json_put_id(&out, "dmChannelId", entry->message->dm_channel_id);
-	if (whole) {
-		put_people(&out, arena, entry);
-		put_message(&out, arena, entry);
-	}
-	json_close(&out);
-	assert(buf_ok(&text));
-	return arena_textn(arena, text.data + 1, text.len - 2);
-}
-
-/* ---- */
+/* ---- queueing ---- */
 
 static bool was_told(const struct rows *told, const char *host)
 {
@@ -251,59 +94,36 @@ static bool was_told(const struct rows *told, const char *host)
 	return false;
 }
 
-static void log_untold(
-    const struct targets *targets, const struct rows *told, int64_t message)
+static void log_untold(const struct targets *targets, const struct rows *told,
+    const char *entity_id)
 {
 	for (size_t i = 0; i < targets->count; i++)
 		if (!was_told(told, targets->hosts[i]))
 			log_warn("outbox.no_peer",
 			    F("peer", v_text(targets->hosts[i])),
-			    F("entry", v_id(message)));
+			    F("entry", v_text(entity_id)));
 }
 
-static bool add(struct tx *tx, const struct entry *entry,
-    const struct targets *targets, const char *event_type, struct err *err)
+bool outbox_add(struct tx *tx, const struct outbox_event *event,
+    const struct targets *targets, struct err *err)
 {
-	const struct message *message = entry->message;
-	const struct outbox_person *people = entry->people.items;
-	bool to_all = people[0].to_all && !entry->author->home_instance;
-	bool whole = strcmp(event_type, "delete") != 0;
-	struct rows told;
+	struct rows rows;
+	const struct told *told;
 
-	if (targets->count == 0 && !to_all)
+	if (targets->count == 0 && !event->to_all)
 		return true;
-	if (!sql_many(tx, &SQL_outbox_add, told_shape, &told, err,
-		v_texts(targets->hosts, targets->count), v_bool(to_all),
-		v_text(targets->except), v_id(message->dm_channel_id),
-		v_text(event_type), v_id(message->id),
-		v_text(payload(tx_arena(tx), entry, whole))))
+	if (!sql_many(tx, &SQL_outbox_add, told_shape, &rows, err,
+		v_texts(targets->hosts, targets->count), v_bool(event->to_all),
+		v_text(targets->except), v_text(event->context_type),
+		v_text(event->context_id), v_text(event->event_type),
+		v_text(event->entity_id), v_text(event->payload)))
 		return false;
-	log_untold(targets, &told, message->id);
-	if (told.count)
+	told = rows.items;
+	/* One row without a host: relay is disabled. */
+	if (rows.count && !told[0].host)
+		return true;
+	log_untold(targets, &rows, event->entity_id);
+	if (rows.count)
 		signal_outbox(tx);
 	return true;
-}
-
-bool outbox_add_message(struct tx *tx, const struct node *node,
-    const char *event_type, const struct message *message,
-    const char *except_host, struct err *err)
-{
-	struct targets *targets = ARENA_NEW(tx_arena(tx), struct targets);
-	struct entry entry = { .node = node, .message = message };
-	const struct outbox_person *people;
-
-	if (!sql_many(tx, &SQL_outbox_people, person_shape, &entry.people, err,
-		v_id(message->dm_channel_id)))
-		return false;
-	people = entry.people.items;
-	entry.author = author_of(&entry.people, message->user_id);
-	if (!entry.author || !people[0].enabled)
-		return true;
-	targets->ours = node->origin.host;
-	targets->except = except_host;
-	targets_find(tx_arena(tx), targets, &entry.people, entry.author);
-	if (targets->count == 0 && !people[0].to_all)
-		return true;
-	return attachments_of(tx, &message->id, 1, &entry.files, err) &&
-	    add(tx, &entry, targets, event_type, err);
 }

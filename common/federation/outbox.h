@@ -14,20 +14,45 @@
 #ifndef POSTRIDER_OUTBOX_H
 #define POSTRIDER_OUTBOX_H
 
-#include "common/chat/message.h"
 #include "common/federation/node.h"
+#include "common/pg/sql.h"
+
+/* Hosts to be told, each once. */
+struct targets {
+	struct arena *arena;
+	const char *ours;   /* never told */
+	const char *except; /* nor this one; may be NULL */
+	const char **hosts;
+	size_t count, room;
+};
+
+void targets_init(struct targets *targets, struct arena *arena,
+    const struct node *node, const char *except_host);
+void targets_add(struct targets *targets, const char *host);
+/* The hosts where a person has declared accounts. */
+void targets_add_declared(
+    struct targets *targets, const char *replicated_instances);
+
+struct outbox_event {
+	const char *event_type;
+	const char *context_type; /* dm, friend, profile */
+	const char *context_id;
+	const char *entity_id; /* the messageId on the wire */
+	const char *payload;   /* members without braces; see outbox_payload */
+	bool to_all; /* if the operator's dm_relay_scope says all_peers */
+};
 
 /*
- * create, update or delete of a message of a native author (or of one of our
- * people relayed homeward, under our own id). Targets: the hosts of the
- * participants and of the instances where a participant has declared an
- * account, without ours and without except_host (may be NULL).
- * dm_relay_scope all_peers widens it. Does nothing when relay is disabled or
- * nobody else is concerned; hosts without a peer are logged
- * (outbox.no_peer) and show in ops.peers.
+ * An entry for each target that is a peer. Nothing when relay is disabled or
+ * nobody is concerned; hosts without a peer are logged (outbox.no_peer) and
+ * show in ops.peers.
  */
-MUST_CHECK bool outbox_add_message(struct tx *tx, const struct node *node,
-    const char *event_type, const struct message *message,
-    const char *except_host, struct err *err);
+MUST_CHECK bool outbox_add(struct tx *tx, const struct outbox_event *event,
+    const struct targets *targets, struct err *err);
+
+/* A writer for a payload's members, and their text once all are put. */
+enum { OUTBOX_PAYLOAD_MAX = 1 << 20 };
+void payload_open(struct json_out *out, struct buf *text, struct arena *arena);
+const char *payload_close(struct json_out *out);
 
 #endif

@@ -1,23 +1,17 @@
--- The people of a conversation, with what decides who is told.
--- name: outbox_people :many
-SELECT u.id, u.username, u.display_name, u.avatar, u.avatar_color, u.home_instance,
-       u.home_user_id, u.is_deleted, u.replicated_instances::text AS replicated_instances,
-       c.is_group, c.federated_id, s.federation_relay_enabled AS enabled,
-       s.dm_relay_scope = 'all_peers' AS to_all
-  FROM dm_members m
-  JOIN users u ON u.id = m.user_id
-  JOIN dm_channels c ON c.id = m.dm_channel_id
-  CROSS JOIN instance_settings s
- WHERE m.dm_channel_id = $1
- ORDER BY u.id;
-
+-- Whom it was written down for; one row without a host when relay is disabled.
+-- $1: hosts; $2: also to all peers, if the operator wants it; $3: but not this.
 -- name: outbox_add :many
-INSERT INTO federation_outbox (peer_id, context_type, context_id, event_type, entity_id,
-       payload, expires_at)
-SELECT p.id, 'dm', $4::bigint::text, $5, $6::bigint::text, $7,
-       now() + make_interval(days => s.federation_relay_ttl_days)
-  FROM federation_peers p CROSS JOIN instance_settings s
- WHERE (p.host = ANY($1::text[]) OR $2)
-   AND p.host IS DISTINCT FROM $3
-   AND p.status IN ('active', 'unreachable', 'pending')
-RETURNING (SELECT host FROM federation_peers WHERE id = peer_id) AS host;
+WITH added AS (
+    INSERT INTO federation_outbox (peer_id, context_type, context_id, event_type,
+           entity_id, payload, expires_at)
+    SELECT p.id, $4, $5, $6, $7, $8,
+           now() + make_interval(days => s.federation_relay_ttl_days)
+      FROM federation_peers p CROSS JOIN instance_settings s
+     WHERE s.federation_relay_enabled
+       AND (p.host = ANY($1::text[]) OR ($2 AND s.dm_relay_scope = 'all_peers'))
+       AND p.host IS DISTINCT FROM $3
+       AND p.status IN ('active', 'unreachable', 'pending')
+    RETURNING peer_id)
+SELECT p.host FROM added JOIN federation_peers p ON p.id = added.peer_id
+UNION ALL
+SELECT NULL FROM instance_settings WHERE NOT federation_relay_enabled;

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "common/chat/user.h"
-#include "common/federation/outbox.h"
+#include "common/federation/outbox_message.h"
 #include "tests/integration/relay_site.h"
 #include "tests/lib/test_db.h"
 

@@ -1,0 +1,160 @@
+#include <math.h>
+
+#include "common/federation/outbox_message.h"
+
+#include "common/base/id.h"
+#include "common/chat/attachment.h"
+#include "common/federation/outbox_people.h"
+
+#include "common/federation/outbox_message.sql.h"
+
+/* ---- its files ---- */
+
+static void put_file(struct json_out *out, struct arena *arena,
+    const struct node *node, const struct attachment *file)
+{
+	json_open(out, NULL);
+	json_put_id(out, "id", file->id);
+	json_put_text(out, "filename", file->filename);
+	json_put_text(out, "originalName", file->original_name);
+	json_put_text(out, "mimetype", file->mimetype);
+	json_put_int(out, "size", file->size);
+	if (isfinite(file->width))
+		json_put_real(out, "width", file->width);
+	if (isfinite(file->height))
+		json_put_real(out, "height", file->height);
+	if (isfinite(file->duration))
+		json_put_real(out, "duration", file->duration);
+	if (file->thumbnail_filename)
+		json_put_text(
+		    out, "thumbnailFilename", file->thumbnail_filename);
+	json_put_text(out, "sourceUrl",
+	    arena_printf(
+		arena, "%s/api/uploads/%s", node->origin.text, file->filename));
+	json_close(out);
+}
+
+static void put_files(struct json_out *out, struct arena *arena,
+    const struct node *node, const struct rows *files)
+{
+	const struct attachment *all = files->items;
+
+	if (files->count == 0)
+		return;
+	json_open_list(out, "attachments");
+	for (size_t i = 0; i < files->count; i++)
+		put_file(out, arena, node, &all[i]);
+	json_close_list(out);
+}
+
+/* ---- what it says, in the recorded order ---- */
+
+struct place {
+	const char *federated_id; /* of a group */
+	bool to_all;
+};
+
+static const struct shape place_shape[] = {
+	SHAPE(TEXT, struct place, federated_id, NULL),
+	SHAPE(BOOL, struct place, to_all, NULL),
+	SHAPE_END(struct place),
+};
+
+struct entry {
+	const struct node *node;
+	const struct message *message;
+	struct place place;
+	struct rows people;
+	const struct outbox_person *author;
+	struct rows files;
+};
+
+static void put_message(
+    struct json_out *out, struct arena *arena, const struct entry *entry)
+{
+	const struct message *message = entry->message;
+	const struct outbox_person *author = entry->author;
+
+	json_open(out, "message");
+	json_put_id(out, "userId", author->id);
+	json_put_text(out, "homeUserId", person_home_id(arena, author));
+	json_put_text(
+	    out, "homeInstance", person_instance(entry->node, author));
+	json_put_text(out, "content", message->content);
+	json_put_id(out, "replyToId", message->reply_to_id);
+	json_put_time(out, "editedAt", message->edited_at);
+	json_put_int(out, "createdAt", message->created_at);
+	put_files(out, arena, entry->node, &entry->files);
+	json_close(out);
+}
+
+static const char *payload(
+    struct arena *arena, const struct entry *entry, bool whole)
+{
+	struct json_out out;
+	struct buf text;
+
+	payload_open(&out, &text, arena);
+	json_put_id(&out, "dmChannelId", entry->message->dm_channel_id);
+	if (whole) {
+		if (entry->place.federated_id)
+			json_put_text(
+			    &out, "federatedId", entry->place.federated_id);
+		put_participants(&out, arena, entry->node, &entry->people);
+		put_message(&out, arena, entry);
+	}
+	return payload_close(&out);
+}
+
+/*
+ * Only the author's home tells the others. An account that is at home
+ * elsewhere is told to its home (homeward), which does the rest.
+ */
+static void targets_find(struct targets *targets, const struct entry *entry)
+{
+	if (entry->author->home_instance)
+		targets_add(targets, entry->author->home_instance);
+	else
+		targets_add_people(targets, &entry->people);
+}
+
+static bool add(struct tx *tx, const struct entry *entry,
+    const struct targets *targets, const char *event_type, struct err *err)
+{
+	struct arena *arena = tx_arena(tx);
+	const struct message *message = entry->message;
+	bool whole = strcmp(event_type, "delete") != 0;
+	struct outbox_event event = {
+		.event_type = event_type,
+		.context_type = "dm",
+		.context_id = id_text(arena, message->dm_channel_id),
+		.entity_id = id_text(arena, message->id),
+		.payload = payload(arena, entry, whole),
+		.to_all = entry->place.to_all && !entry->author->home_instance,
+	};
+
+	return outbox_add(tx, &event, targets, err);
+}
+
+bool outbox_add_message(struct tx *tx, const struct node *node,
+    const char *event_type, const struct message *message,
+    const char *except_host, struct err *err)
+{
+	struct entry entry = { .node = node, .message = message };
+	struct targets targets;
+
+	if (!outbox_members(tx, message->dm_channel_id, &entry.people, err))
+		return false;
+	entry.author = outbox_person_find(&entry.people, message->user_id);
+	if (!entry.author)
+		return true;
+	targets_init(&targets, tx_arena(tx), node, except_host);
+	targets_find(&targets, &entry);
+	if (!sql_one(tx, &SQL_outbox_place, place_shape, &entry.place, err,
+		v_id(message->dm_channel_id)))
+		return false;
+	if (targets.count == 0 && !entry.place.to_all)
+		return true;
+	return attachments_of(tx, &message->id, 1, &entry.files, err) &&
+	    add(tx, &entry, &targets, event_type, err);
+}

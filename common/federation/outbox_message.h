@@ -1,0 +1,23 @@
+/*
+ * outbox_message -- messages on their way to other nodes.
+ *
+ * Worker threads, in the transaction of the change.
+ */
+#ifndef POSTRIDER_OUTBOX_MESSAGE_H
+#define POSTRIDER_OUTBOX_MESSAGE_H
+
+#include "common/chat/message.h"
+#include "common/federation/node.h"
+
+/*
+ * create, update or delete of a message of a native author (or of one of our
+ * people relayed homeward, under our own id). Targets: the hosts of the
+ * participants and of the instances where a participant has declared an
+ * account, without except_host (may be NULL); dm_relay_scope all_peers widens
+ * it.
+ */
+MUST_CHECK bool outbox_add_message(struct tx *tx, const struct node *node,
+    const char *event_type, const struct message *message,
+    const char *except_host, struct err *err);
+
+#endif

@@ -1,0 +1,114 @@
+#include "common/federation/outbox_people.h"
+
+#include "common/base/id.h"
+
+#include "common/federation/outbox_people.sql.h"
+
+/* clang-format off */
+static const struct shape person_shape[] = {
+	SHAPE(ID,   struct outbox_person, id, NULL),
+	SHAPE(TEXT, struct outbox_person, username, "username"),
+	SHAPE(TEXT, struct outbox_person, display_name, "displayName"),
+	SHAPE(TEXT, struct outbox_person, avatar, "avatar"),
+	SHAPE(TEXT, struct outbox_person, banner, NULL),
+	SHAPE(TEXT, struct outbox_person, avatar_color, "avatarColor"),
+	SHAPE(TEXT, struct outbox_person, bio, NULL),
+	SHAPE(TEXT, struct outbox_person, home_instance, NULL),
+	SHAPE(TEXT, struct outbox_person, home_user_id, NULL),
+	SHAPE(BOOL, struct outbox_person, is_deleted, NULL),
+	SHAPE(TEXT, struct outbox_person, replicated_instances, NULL),
+	SHAPE_END(struct outbox_person),
+};
+/* clang-format on */
+
+bool outbox_members(
+    struct tx *tx, int64_t conversation, struct rows *people, struct err *err)
+{
+	return sql_many(tx, &SQL_outbox_members, person_shape, people, err,
+	    v_id(conversation));
+}
+
+bool outbox_people(struct tx *tx, const int64_t *ids, size_t count,
+    struct rows *people, struct err *err)
+{
+	return sql_many(tx, &SQL_outbox_people, person_shape, people, err,
+	    v_ids(ids, count));
+}
+
+const struct outbox_person *outbox_person_find(
+    const struct rows *people, int64_t id)
+{
+	const struct outbox_person *all = people->items;
+
+	for (size_t i = 0; i < people->count; i++)
+		if (all[i].id == id)
+			return &all[i];
+	return NULL;
+}
+
+/* ---- what is said of them ---- */
+
+const char *person_instance(
+    const struct node *node, const struct outbox_person *person)
+{
+	return person->home_instance ? person->home_instance
+				     : node->origin.text;
+}
+
+const char *person_home_id(
+    struct arena *arena, const struct outbox_person *person)
+{
+	return person->home_user_id ? person->home_user_id
+				    : id_text(arena, person->id);
+}
+
+static void put_who(struct json_out *out, struct arena *arena,
+    const struct node *node, const struct outbox_person *person)
+{
+	json_put_text(out, "homeUserId", person_home_id(arena, person));
+	json_put_text(out, "homeInstance", person_instance(node, person));
+}
+
+void put_identity(struct json_out *out, const char *name, struct arena *arena,
+    const struct node *node, const struct outbox_person *person)
+{
+	json_open(out, name);
+	put_who(out, arena, node, person);
+	json_close(out);
+}
+
+void put_participant(struct json_out *out, const char *name,
+    struct arena *arena, const struct node *node,
+    const struct outbox_person *person)
+{
+	const struct outbox_person gone = { .username = "Deleted User" };
+
+	json_open(out, name);
+	put_who(out, arena, node, person);
+	json_put_shape(
+	    out, "profile", person_shape, person->is_deleted ? &gone : person);
+	json_close(out);
+}
+
+void put_participants(struct json_out *out, struct arena *arena,
+    const struct node *node, const struct rows *people)
+{
+	const struct outbox_person *all = people->items;
+
+	json_open_list(out, "participants");
+	for (size_t i = 0; i < people->count; i++)
+		put_participant(out, NULL, arena, node, &all[i]);
+	json_close_list(out);
+}
+
+void targets_add_people(struct targets *targets, const struct rows *people)
+{
+	const struct outbox_person *all = people->items;
+
+	for (size_t i = 0; i < people->count; i++) {
+		if (all[i].is_deleted)
+			continue;
+		targets_add(targets, all[i].home_instance);
+		targets_add_declared(targets, all[i].replicated_instances);
+	}
+}
