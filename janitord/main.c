@@ -104,7 +104,8 @@ static void seen_run(void *item, void *state)
 
 	tx_lazy(tx);
 	janitord->err = (struct err){ 0 };
-	janitord->failed = !worker_seen(tx, &janitord->self, &janitord->err) ||
+	janitord->failed =
+	    !worker_seen(tx, &janitord->self, "{}", &janitord->err) ||
 	    !worker_sweep(tx, &janitord->err) || !tx_commit(tx, &janitord->err);
 }
 

@@ -17,7 +17,7 @@
 enum {
 	BOOT_AGAIN_MS = 1000,
 	TICK_MS = 1000,
-	SEEN_EVERY = 10, /* reaps */
+	SEEN_EVERY = 5, /* reaps */
 	STATEMENT_TIMEOUT_MS = 20000,
 	QUEUE_MAX = 4096
 };
@@ -56,6 +56,7 @@ struct outboxd {
 	bool failed;
 	int64_t freed;
 	int64_t reaps;
+	struct worker_pace pace;
 	int64_t ticks;
 	struct err err;
 	bool reaping;
@@ -95,6 +96,13 @@ static void worker_end(void *state)
 
 /* ---- freeing what the dead held, being seen ---- */
 
+static const char *rates(struct outboxd *outboxd, struct arena *arena)
+{
+	return arena_printf(arena, "{\"outbox\":%" PRId64 "}",
+	    worker_pace_per_minute(
+		&outboxd->pace, metric_total(&figure_removed)));
+}
+
 static void reap_run(void *item, void *state)
 {
 	struct outboxd *outboxd = item;
@@ -107,7 +115,9 @@ static void reap_run(void *item, void *state)
 	outboxd->freed = 0;
 	outboxd->failed =
 	    !lease_reap_peers(tx, &outboxd->freed, &outboxd->err) ||
-	    (seen && !worker_seen(tx, &outboxd->self, &outboxd->err)) ||
+	    (seen &&
+		!worker_seen(tx, &outboxd->self, rates(outboxd, tx_arena(tx)),
+		    &outboxd->err)) ||
 	    (seen && !worker_sweep(tx, &outboxd->err)) ||
 	    !tx_commit(tx, &outboxd->err);
 }

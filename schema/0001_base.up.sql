@@ -135,8 +135,10 @@ CREATE TABLE workers (
     version text NOT NULL,
     schema integer NOT NULL,
     started_at timestamptz NOT NULL DEFAULT now(),
-    last_seen_at timestamptz NOT NULL DEFAULT now()
-);
+    last_seen_at timestamptz NOT NULL DEFAULT now(),
+    rates jsonb NOT NULL DEFAULT '{}'
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
+COMMENT ON COLUMN workers.rates IS 'What it took from each queue lately, a minute: {"outbox": 1200}.';
 COMMENT ON TABLE workers IS 'Running daemons; alive while their id is held as an advisory lock.';
 
 CREATE TABLE audit (

@@ -37,6 +37,9 @@ CREATE TABLE federation_peers (
     last_seen_at timestamptz,   -- any sign of life
     last_inbound_at timestamptz,
     last_accepted_at timestamptz,
+    -- Asked for a sign of life since it last accepted a batch.
+    last_probe_at timestamptz,
+    probes integer NOT NULL DEFAULT 0,
     retry_batch_limit integer,  -- halved by an answer that blames the batch
     paused_until timestamptz,
     paused_by text,
@@ -106,8 +109,10 @@ CREATE TABLE dead_letters (
     died_at timestamptz NOT NULL DEFAULT now(),
     why text NOT NULL,
     peer_answer text,
-    refusals integer NOT NULL DEFAULT 0
-);
+    refusals integer NOT NULL DEFAULT 0,
+    encryption_version integer NOT NULL DEFAULT 0
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_insert_scale_factor = 0.2);
 CREATE INDEX dead_letters_by_queue ON dead_letters (queue);
 CREATE INDEX dead_letters_by_age ON dead_letters (died_at);
 COMMENT ON TABLE dead_letters IS 'What could not be delivered, with the reason; replayable.';
@@ -133,7 +138,7 @@ CREATE TABLE federation_file_queue (
     lease_until timestamptz NOT NULL DEFAULT '-infinity',
     expires_at timestamptz NOT NULL DEFAULT now() + interval '30 days',
     created_at timestamptz NOT NULL DEFAULT now()
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 CREATE INDEX federation_file_queue_pending ON federation_file_queue (peer_origin, id)
     WHERE status = 'pending';
 CREATE INDEX federation_file_queue_by_message ON federation_file_queue (dm_message_id);
@@ -179,7 +184,8 @@ CREATE TABLE nonces (
     nonce text NOT NULL,
     seen_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (origin, nonce)
-) WITH (autovacuum_vacuum_scale_factor = 0.05);
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 1);
 CREATE INDEX nonces_by_age ON nonces (seen_at);
 COMMENT ON TABLE nonces IS 'Nonces of verified requests, kept 30 minutes.';
 

@@ -15,7 +15,8 @@ CREATE TABLE fediverse_outbound_queue (
     created_at timestamptz NOT NULL,
     delivered_at timestamptz,
     actor_user_id uuid
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 1);
 CREATE INDEX fediverse_outbound_pending_idx
     ON fediverse_outbound_queue (status, next_retry_at) WHERE status = 'pending';
 

@@ -69,9 +69,6 @@ GRANT SELECT, UPDATE ON federation_peers, dm_channels TO postrider_janitord;
 -- People.
 GRANT USAGE ON SCHEMA ops TO postrider_operator, postrider_monitor;
 GRANT SELECT ON ALL TABLES IN SCHEMA ops TO postrider_operator, postrider_monitor;
-GRANT EXECUTE ON FUNCTION ops.peer_state(federation_peers), ops.outbox_count()
+GRANT EXECUTE ON FUNCTION ops.peer_state(federation_peers), ops.outbox_count(),
+    ops.sample_percent()
     TO postrider_operator, postrider_monitor;
-GRANT EXECUTE ON FUNCTION
-    ops.peer_allow(text, text), ops.peer_approve(text, text), ops.peer_deny(text, text),
-    ops.make_admin(text, text)
-    TO postrider_operator;

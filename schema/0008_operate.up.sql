@@ -1,242 +1,110 @@
--- Acting on the queues: pause, resume, retry, discard, replay. Each function
+-- What an operator does: about trust, and on the queues. Each function there
 -- takes what a person types, counts only when dry_run is true, answers one row
 -- and writes to audit who did it and why. Nothing waits for a worker and no
 -- worker waits for long: entries that are being booked right now are skipped,
 -- and at most at_most entries are touched a call.
 
--- ---- what is kept of an entry, and how tables are swept ----
+-- ---- trust ----
+-- The caller is session_user, which a definer's rights do not change.
 
--- So that a replayed entry is the one that died.
-ALTER TABLE dead_letters ADD COLUMN encryption_version integer NOT NULL DEFAULT 0;
-
--- Queues turn over all the time: swept by the count of dead rows, not by a
--- share of a table that is large once and small afterwards.
-ALTER TABLE federation_file_queue SET (autovacuum_vacuum_scale_factor = 0,
-    autovacuum_vacuum_threshold = 500);
-ALTER TABLE fediverse_outbound_queue SET (autovacuum_vacuum_scale_factor = 0.02,
-    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 1);
-ALTER TABLE dead_letters SET (autovacuum_vacuum_scale_factor = 0.02,
-    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_insert_scale_factor = 0.2);
-ALTER TABLE nonces SET (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 1);
-ALTER TABLE workers SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
-
--- ---- looking ----
-
--- A million rows that no vacuum has seen are read one by one: a count of many
--- takes a second then. A thousand pages of the outbox are looked at instead;
--- while it has no more than that, they are all of it.
-CREATE FUNCTION ops.sample_percent() RETURNS real
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT least(100, 100 * 1000.0 / greatest(1, pg_relation_size('public.federation_outbox')
-               / current_setting('block_size')::bigint))::real
-$$;
-
-CREATE VIEW ops.outbox_sample AS
-SELECT peer_id, (count(*) * 100 / ops.sample_percent())::bigint AS entries
-  FROM public.federation_outbox TABLESAMPLE SYSTEM (ops.sample_percent())
- GROUP BY peer_id;
-
--- Exact up to ten thousand, beyond that what statistics know.
-CREATE OR REPLACE FUNCTION ops.outbox_count() RETURNS bigint
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+CREATE FUNCTION ops.origin_of(typed text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
-    bound constant bigint := 10000;
-    counted constant bigint := (SELECT count(*) FROM (
-        SELECT FROM federation_outbox ORDER BY peer_id, id LIMIT bound + 1) AS upto);
+    origin constant text := lower(rtrim(btrim(typed), '/'));
 BEGIN
-    IF counted <= bound THEN
-        RETURN counted;
+    IF origin IS NULL OR origin !~ '^https?://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$' THEN
+        RAISE EXCEPTION 'an origin looks like https://chat.example.org'
+            USING ERRCODE = 'PT400';
     END IF;
-    RETURN greatest(counted, pg_stat_get_live_tuples('public.federation_outbox'::regclass));
+    RETURN origin;
 END $$;
 
--- ORDER BY: without statistics the planner would read every entry.
-CREATE OR REPLACE VIEW ops.queue AS
-SELECT * FROM (
-    SELECT 'outbox' AS queue,
-           ops.outbox_count() - aside.entries AS waiting,
-           (SELECT count(*) FROM public.federation_peers WHERE lease_until > now()) AS leased,
-           aside.entries AS set_aside,
-           (SELECT count(*) FROM public.dead_letters WHERE queue = 'outbox') AS dead,
-           now() - (SELECT min(oldest_at) FROM ops.outbox_by_peer) AS oldest,
-           (SELECT count(*) FROM public.federation_peers WHERE paused_until > now()) AS paused
-      FROM (SELECT count(*) AS entries FROM (SELECT FROM public.federation_outbox
-             WHERE retry_at IS NOT NULL ORDER BY peer_id, id LIMIT 10000) AS upto) AS aside
-    UNION ALL
-    SELECT 'fediverse',
-           count(*) FILTER (WHERE status = 'pending' AND coalesce(next_retry_at, now()) <= now()),
-           0,
-           count(*) FILTER (WHERE status = 'pending' AND next_retry_at > now()),
-           count(*) FILTER (WHERE status IN ('failed', 'dead')),
-           now() - min(created_at) FILTER (WHERE status = 'pending'),
-           0
-      FROM public.fediverse_outbound_queue
-    UNION ALL
-    SELECT 'files',
-           count(*) FILTER (WHERE status = 'pending' AND lease_until <= now() AND next_retry_at <= now()),
-           count(*) FILTER (WHERE status = 'pending' AND lease_until > now()),
-           count(*) FILTER (WHERE status = 'pending' AND lease_until <= now() AND next_retry_at > now()),
-           count(*) FILTER (WHERE status IN ('failed', 'rejected')),
-           now() - min(created_at) FILTER (WHERE status = 'pending'),
-           0
-      FROM public.federation_file_queue
-    UNION ALL
-    SELECT 'requests',
-           count(*) FILTER (WHERE claimed_at IS NULL AND deadline > now()),
-           count(*) FILTER (WHERE claimed_at IS NOT NULL AND deadline > now()),
-           0,
-           count(*) FILTER (WHERE deadline <= now()),
-           now() - min(created_at) FILTER (WHERE deadline > now()),
-           0
-      FROM public.s2s_requests
-     WHERE answered_at IS NULL) AS queues
- ORDER BY oldest DESC NULLS LAST, queue;
-COMMENT ON VIEW ops.queue IS
-    'What waits; above 10000 about so many, set aside at most 10000. Of the outbox, leased and paused count peers; dead are in ops.dead_letters.';
+CREATE FUNCTION ops.audit_write(what text, about text, because text, many bigint) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO public.audit (action, target, reason, rows) VALUES (what, about, because, many)
+$$;
 
-CREATE OR REPLACE VIEW ops.peers AS
-SELECT peer, state, since, waiting, leased_by, oldest, next_attempt, attempts, last_ok_out,
-       last_ok_in, last_code, last_error, paused_until, paused_by, reason, meaning
-  FROM (
-    SELECT p.origin AS peer,
-           state.word AS state,
-           now() - CASE
-               WHEN state.word IN ('pending', 'awaiting approval') THEN coalesce(p.initiated_at, p.created_at)
-               WHEN state.word IN ('refuses our signature', 'unreachable', 'failing')
-                   THEN coalesce(p.last_accepted_at, p.created_at)
-               ELSE p.created_at END AS since,
-           CASE WHEN upto.entries < 20 THEN upto.entries
-               ELSE greatest(upto.entries, sample.entries) END AS waiting,
-           CASE WHEN p.lease_until > now() THEN p.lease_worker END AS leased_by,
-           now() - oldest.oldest_at AS oldest,
-           CASE WHEN p.next_attempt_at > now() THEN p.next_attempt_at - now() END AS next_attempt,
-           p.transport_failures + p.auth_failures AS attempts,
-           now() - p.last_accepted_at AS last_ok_out,
-           now() - p.last_inbound_at AS last_ok_in,
-           p.last_code,
-           p.last_error,
-           CASE WHEN p.paused_until > now() THEN p.paused_until END AS paused_until,
-           CASE WHEN p.paused_until > now() THEN p.paused_by END AS paused_by,
-           CASE WHEN p.paused_until > now() THEN p.paused_reason END AS reason,
-           CASE state.word
-               WHEN 'revoked' THEN 'we trust it no longer; it gets 403'
-               WHEN 'awaiting approval' THEN format('decide: ops.peer_approve(%L) or ops.peer_deny(%L)', p.origin, p.origin)
-               WHEN 'paused' THEN format('we send it nothing for now; to end that: ops.peer_resume(%L)', p.origin)
-               WHEN 'pending' THEN CASE WHEN p.initiated_at IS NULL
-                   THEN 'it asked; the handshake has not finished'
-                   ELSE 'we asked; the handshake has not finished' END
-               WHEN 'refuses our signature' THEN format('refuses our signature since %s: the secrets or the clocks differ',
-                   to_char(coalesce(p.last_accepted_at, p.created_at), 'YYYY-MM-DD HH24:MI'))
-               WHEN 'unreachable' THEN 'does not answer; entries are kept'
-               WHEN 'failing' THEN 'did not answer the last time'
-               ELSE 'well' END AS meaning,
-           array_position(ARRAY['refuses our signature', 'unreachable', 'failing', 'no peer',
-               'awaiting approval', 'pending', 'paused', 'active', 'revoked'], state.word) AS rank
-      FROM public.federation_peers p
-     CROSS JOIN LATERAL (SELECT ops.peer_state(p) AS word) AS state
-     CROSS JOIN LATERAL (
-        SELECT count(*) AS entries FROM (SELECT FROM public.federation_outbox o
-         WHERE o.peer_id = p.id ORDER BY o.peer_id, o.id LIMIT 20) AS first) AS upto
-      LEFT JOIN ops.outbox_by_peer oldest ON oldest.peer_id = p.id
-      LEFT JOIN ops.outbox_sample sample ON sample.peer_id = p.id
-    UNION ALL
-    SELECT h.host, 'no peer', NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-           'people there share conversations with ours, but we are not peered', 4
-      FROM ops.hosts_without_peer h) AS peers
- ORDER BY rank, oldest DESC NULLS LAST, peer;
-COMMENT ON VIEW ops.peers IS
-    'Every node we talk to or ought to, worst first; of 20 and more about so many wait once the outbox is large.';
+-- Beforehand: this origin may peer although the policy asks for approval.
+CREATE FUNCTION ops.peer_allow(origin text, reason text DEFAULT NULL)
+RETURNS TABLE (peer text, state text, meaning text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    wanted constant text := ops.origin_of(peer_allow.origin);
+    many bigint;
+    known text;
+BEGIN
+    INSERT INTO federation_allowed_origins AS a (origin) VALUES (wanted)
+        ON CONFLICT ON CONSTRAINT federation_allowed_origins_pkey DO NOTHING;
+    GET DIAGNOSTICS many = ROW_COUNT;
+    PERFORM ops.audit_write('peer_allow', wanted, peer_allow.reason, many);
+    SELECT ops.peer_state(p) INTO known FROM federation_peers p WHERE p.origin = wanted;
+    RETURN QUERY SELECT wanted, coalesce(known, 'no peer'), CASE
+        WHEN known = 'awaiting approval' THEN 'allowed; what waits already still needs ops.peer_approve'
+        WHEN many = 0 THEN 'was allowed already'
+        ELSE 'allowed: it may peer without asking' END;
+END $$;
 
-DROP VIEW ops.dead_letters;
-CREATE VIEW ops.dead_letters AS
-SELECT id AS entry, queue, peer, event_type AS type, died_at, why, peer_answer, refusals
-  FROM public.dead_letters
- ORDER BY died_at DESC;
-COMMENT ON VIEW ops.dead_letters IS
-    'What could not be delivered, the latest first; ops.replay and ops.discard_dead act on it.';
+CREATE FUNCTION ops.peer_approve(origin text, reason text DEFAULT NULL)
+RETURNS TABLE (peer text, state text, meaning text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    wanted constant text := ops.origin_of(peer_approve.origin);
+    found_id bigint;
+    request bigint;
+BEGIN
+    UPDATE federation_peers p SET status = 'pending'
+     WHERE p.origin = wanted AND p.status = 'awaiting_approval'
+    RETURNING p.id INTO found_id;
+    IF found_id IS NULL THEN
+        RAISE EXCEPTION '% is not waiting for approval', wanted USING ERRCODE = 'PT404';
+    END IF;
+    INSERT INTO s2s_requests AS r (kind, peer_id, origin, deadline)
+    VALUES ('counter', found_id, wanted, now() + interval '30 seconds')
+    RETURNING r.id INTO request;
+    PERFORM pg_notify('postrider_request', request::text);
+    PERFORM ops.audit_write('peer_approve', wanted, peer_approve.reason, 1);
+    RETURN QUERY SELECT wanted, 'pending',
+        'approved: outboxd completes the handshake now; look at ops.peers';
+END $$;
 
-DROP VIEW ops.workers;
-CREATE VIEW ops.workers AS
-WITH alive AS MATERIALIZED (
-    SELECT l.classid::bigint << 32 | l.objid::bigint AS id
-      FROM pg_locks l
-     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
-       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())),
-held AS MATERIALIZED (
-    SELECT worker, count(*) AS leases, array_agg(peer ORDER BY peer) AS peers
-      FROM (SELECT lease_worker, origin FROM public.federation_peers
-             WHERE lease_worker IS NOT NULL AND lease_until > now()
-            UNION ALL
-            SELECT lease_worker, peer_origin FROM public.federation_file_queue
-             WHERE status = 'pending' AND lease_until > now()) AS leases (worker, peer)
-     GROUP BY worker),
-asked AS MATERIALIZED (
-    SELECT worker, count(*) AS questions FROM public.s2s_requests
-     WHERE claimed_at IS NOT NULL AND answered_at IS NULL AND deadline > now()
-     GROUP BY worker)
-SELECT w.daemon, w.instance, w.host, w.pid, w.version, w.schema,
-       now() - w.started_at AS since, now() - w.last_seen_at AS last_seen,
-       EXISTS (SELECT FROM alive WHERE alive.id = w.id) AS alive,
-       coalesce(held.leases, 0) AS leases,
-       coalesce(asked.questions, 0) AS in_flight,
-       array_to_string(held.peers[1:3], ', ')
-           || CASE WHEN held.leases > 3 THEN format(' and %s more', held.leases - 3) ELSE '' END AS holds,
-       w.id AS worker
-  FROM public.workers w
-  LEFT JOIN held ON held.worker = w.id
-  LEFT JOIN asked ON asked.worker = w.id
- ORDER BY alive, last_seen DESC, daemon, instance;
-COMMENT ON VIEW ops.workers IS
-    'Daemons, whether they live, whose peers they hold and how many questions they have on the wire.';
+-- The row stays, so that it is refused when it asks again.
+CREATE FUNCTION ops.peer_deny(origin text, reason text DEFAULT NULL)
+RETURNS TABLE (peer text, state text, meaning text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    wanted constant text := ops.origin_of(peer_deny.origin);
+    many bigint;
+BEGIN
+    UPDATE federation_peers p
+       SET status = 'revoked', hmac_secret = NULL, pending_hmac_secret = NULL,
+           offered_secret = NULL, offered_at = NULL, approval_token = NULL
+     WHERE p.origin = wanted AND p.status = 'awaiting_approval';
+    GET DIAGNOSTICS many = ROW_COUNT;
+    IF many = 0 THEN
+        RAISE EXCEPTION '% is not waiting for approval', wanted USING ERRCODE = 'PT404';
+    END IF;
+    PERFORM ops.audit_write('peer_deny', wanted, peer_deny.reason, many);
+    RETURN QUERY SELECT wanted, 'revoked', 'denied: it gets 403 when it asks again';
+END $$;
 
-CREATE OR REPLACE VIEW ops.stuck AS
-SELECT * FROM (
-    -- Set aside after a refusal for now.
-    SELECT 'outbox' AS queue, coalesce(p.origin, o.peer_id::text) AS peer, o.id::text AS entry,
-           o.event_type AS type, now() - o.created_at AS age, o.refusals AS attempts,
-           p.last_code, o.reason AS last_error,
-           'set aside: the peer refused it for now' AS why_stuck,
-           format('wait: tried again in %s; or ops.retry_now(%L)',
-               date_trunc('second', greatest(o.retry_at - now(), interval '0')), p.origin) AS what_to_do
-      FROM (SELECT * FROM public.federation_outbox WHERE retry_at IS NOT NULL
-             ORDER BY peer_id, id LIMIT 1000) AS o
-      LEFT JOIN public.federation_peers p ON p.id = o.peer_id
-    UNION ALL
-    -- The first entry of a peer to which nothing goes.
-    SELECT 'outbox', coalesce(p.origin, o.peer_id::text), o.oldest_id::text, o.oldest_type,
-           now() - o.oldest_at, coalesce(p.transport_failures + p.auth_failures, 0),
-           p.last_code, p.last_error,
-           CASE WHEN p.id IS NULL THEN 'its peer is gone' ELSE 'peer is ' || ops.peer_state(p) END,
-           CASE WHEN p.id IS NULL
-               THEN format('wait: it ends with its time to live; or ops.discard(%L, why => ...)', o.peer_id::text)
-               ELSE CASE ops.peer_state(p)
-               WHEN 'refuses our signature' THEN 'renew the trust: rotate the secret or peer again'
-               WHEN 'unreachable' THEN format('ask its operator; it is probed all the time; or ops.retry_now(%L)', p.origin)
-               WHEN 'failing' THEN format('wait: tried again by itself; or ops.retry_now(%L)', p.origin)
-               WHEN 'awaiting approval' THEN format('ops.peer_approve(%L)', p.origin)
-               WHEN 'paused' THEN format('ops.peer_resume(%L)', p.origin)
-               WHEN 'pending' THEN 'finish the handshake: peer again'
-               WHEN 'revoked' THEN format('wait: it ends with its time to live; or ops.discard(%L, why => ...)', p.origin)
-               ELSE 'is outboxd running? see ops.workers' END END
-      FROM ops.outbox_by_peer o
-      LEFT JOIN public.federation_peers p ON p.id = o.peer_id
-     WHERE p.id IS NULL OR ops.peer_state(p) <> 'active'
-        OR (o.oldest_at < now() - interval '1 minute' AND p.lease_until <= now())
-    UNION ALL
-    SELECT 'fediverse', f.target_domain, f.id::text, 'activity', now() - f.created_at, f.attempts,
-           NULL, f.last_error, 'the inbox does not take it',
-           format('wait: tried again in %s', date_trunc('second', greatest(f.next_retry_at - now(), interval '0')))
-      FROM (SELECT * FROM public.fediverse_outbound_queue
-             WHERE status = 'pending' AND next_retry_at IS NOT NULL AND attempts > 0
-             ORDER BY next_retry_at LIMIT 1000) AS f
-    UNION ALL
-    SELECT 'files', q.peer_origin, q.id::text, q.mimetype, now() - q.created_at, q.attempts,
-           NULL, q.rejection_reason, 'the file did not come',
-           format('wait: tried again in %s', date_trunc('second', greatest(q.next_retry_at - now(), interval '0')))
-      FROM (SELECT * FROM public.federation_file_queue
-             WHERE status = 'pending' AND attempts > 0
-             ORDER BY peer_origin, id LIMIT 1000) AS q) AS stuck
- ORDER BY age DESC;
+CREATE FUNCTION ops.make_admin(username text, reason text DEFAULT NULL)
+RETURNS TABLE (person text, state text, meaning text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    was boolean;
+BEGIN
+    SELECT u.is_admin INTO was FROM users u
+     WHERE u.username = make_admin.username AND u.home_instance IS NULL AND NOT u.is_deleted
+       FOR NO KEY UPDATE;
+    IF was IS NULL THEN
+        RAISE EXCEPTION 'nobody of this node is called %', make_admin.username
+            USING ERRCODE = 'PT404';
+    END IF;
+    UPDATE users u SET is_admin = true WHERE u.username = make_admin.username AND NOT u.is_admin;
+    PERFORM ops.audit_write('make_admin', make_admin.username, make_admin.reason, (NOT was)::int);
+    RETURN QUERY SELECT make_admin.username, 'admin',
+        CASE WHEN was THEN 'was an administrator already' ELSE 'is an administrator now' END;
+END $$;
 
 -- ---- what a person types ----
 
@@ -582,9 +450,9 @@ END $$;
 -- ---- who may ----
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ops FROM PUBLIC;
-GRANT SELECT ON ops.dead_letters, ops.workers TO postrider_operator, postrider_monitor;
-GRANT EXECUTE ON FUNCTION ops.sample_percent() TO postrider_operator, postrider_monitor;
 GRANT EXECUTE ON FUNCTION
+    ops.peer_allow(text, text), ops.peer_approve(text, text), ops.peer_deny(text, text),
+    ops.make_admin(text, text),
     ops.peer_pause(text, text, interval, boolean),
     ops.peer_resume(text, text, boolean),
     ops.retry_now(text, text, text, interval, text, boolean),

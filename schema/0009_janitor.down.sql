@@ -5,4 +5,3 @@ REVOKE ALL ON FUNCTION ops.peer_state(public.federation_peers), ops.outbox_count
 REVOKE ALL ON ops.queue FROM postrider_janitord;
 REVOKE ALL ON SCHEMA ops FROM postrider_janitord;
 DROP FUNCTION ops.watch();
-ALTER TABLE federation_peers DROP COLUMN probes, DROP COLUMN last_probe_at;

@@ -1,11 +1,5 @@
 -- What janitord needs to look after peers, and what it may.
 
-ALTER TABLE federation_peers
-    ADD COLUMN last_probe_at timestamptz,
-    ADD COLUMN probes integer NOT NULL DEFAULT 0;
-COMMENT ON COLUMN federation_peers.probes IS
-    'Times it was asked for a sign of life since it last accepted a batch.';
-
 -- With the owner's rights: whose snapshot it is nobody else may see.
 CREATE FUNCTION ops.watch()
 RETURNS TABLE (notify_usage double precision, snapshot_age_s double precision)

@@ -85,6 +85,16 @@ void metric_add(struct metric *metric, size_t place, int64_t amount)
 		    &metric->cells[place].amount, amount, memory_order_relaxed);
 }
 
+int64_t metric_total(const struct metric *metric)
+{
+	int64_t total = 0;
+
+	for (size_t i = 0; metric->cells && i < places(metric); i++)
+		total += atomic_load_explicit(
+		    &metric->cells[i].amount, memory_order_relaxed);
+	return total;
+}
+
 void metric_set(struct metric *metric, size_t place, double value)
 {
 	if (metric->cells)

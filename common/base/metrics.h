@@ -32,6 +32,9 @@ void metric_set(struct metric *metric, size_t place, double value);
 /* Seconds into the histogram's fixed buckets 1 ms .. 10 s. */
 void metric_observe_us(struct metric *metric, size_t place, int64_t us);
 
+/* Of a counter: all its places together. */
+int64_t metric_total(const struct metric *metric);
+
 /* Index of a label value, or the last one of the list ("other"). */
 size_t metric_place(const struct metric *metric, const char *value);
 

@@ -27,9 +27,17 @@ struct worker_self {
 MUST_CHECK bool worker_register(
     struct tx *tx, struct worker_self *self, struct err *err);
 
-/* Still here: moves last_seen_at, and writes the row again if it is gone. */
-MUST_CHECK bool worker_seen(
-    struct tx *tx, const struct worker_self *self, struct err *err);
+/* Still here: moves last_seen_at, and writes the row again if it is gone.
+ * rates is what we took from each queue lately, a minute, as JSON text. */
+MUST_CHECK bool worker_seen(struct tx *tx, const struct worker_self *self,
+    const char *rates, struct err *err);
+
+/* How fast a counter moves, from one look to the next. */
+struct worker_pace {
+	int64_t total;
+	int64_t at_ms; /* steady; 0: never looked */
+};
+int64_t worker_pace_per_minute(struct worker_pace *pace, int64_t total);
 
 /* A good end: takes the row away. */
 MUST_CHECK bool worker_leave(

@@ -4,10 +4,10 @@
 SELECT snowflake() AS id;
 
 -- name: worker_write :none
--- $1 id, $2 daemon, $3 instance, $4 host, $5 pid, $6 version, $7 schema
-INSERT INTO workers (id, daemon, instance, host, pid, version, schema)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
-    ON CONFLICT (id) DO UPDATE SET last_seen_at = now();
+-- $1 id, $2 daemon, $3 instance, $4 host, $5 pid, $6 version, $7 schema, $8 rates
+INSERT INTO workers (id, daemon, instance, host, pid, version, schema, rates)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb)
+    ON CONFLICT (id) DO UPDATE SET last_seen_at = now(), rates = excluded.rates;
 
 -- name: worker_leave :none
 DELETE FROM workers WHERE id = $1;

@@ -6,7 +6,7 @@
 #include "common/base/clock.h"
 #include "tests/integration/delivery_site.h"
 
-enum { SOON_MS = 10000, HEALTHY = 48, SERVED_MS = 2000 };
+enum { SOON_MS = 10000, HEALTHY = 48, SERVED_MS = 2000, SEEN_MS = 25000 };
 
 TestSuite(delivery_many, .timeout = 90);
 
@@ -269,6 +269,11 @@ Test(delivery_many, a_dead_peer_and_a_slow_one_delay_nobody)
 	for (int round = 0; round < 3; round++)
 		cr_expect_lt(slowest_of(&scene, healthy, ids), SERVED_MS);
 	cr_expect_eq(test_peer_count(scene.peer, RELAY_PATH), 1);
+	cr_expect(test_db_until(scene.site.node->database,
+	    "SELECT count(*) > 0 AS b FROM ops.queue"
+	    " WHERE queue = 'outbox' AND per_minute > 0"
+	    "   AND drains_in > interval '0'",
+	    SEEN_MS));
 	test_peer_free(&healthy);
 	scene_end(&scene);
 }

@@ -243,6 +243,28 @@ Test(ops, queue_counts_what_waits)
 	    5);
 }
 
+/* Of daemons that were seen within a minute. */
+Test(ops, queue_says_how_fast_it_drains)
+{
+	test_db_script(database, peers_of_every_kind);
+	entries(1, 90);
+	cr_expect_str_eq(
+	    one_text("SELECT concat_ws(' ', 'x', per_minute, drains_in) AS t"
+		     " FROM ops.queue WHERE queue = 'outbox'"),
+	    "x");
+	test_db_script(database,
+	    "INSERT INTO workers (id, daemon, instance, host, pid, version,"
+	    " schema, last_seen_at, rates) VALUES"
+	    " (1, 'outboxd', 'a', 'h', 1, '1', 1, now(), '{\"outbox\":20}'),"
+	    " (2, 'outboxd', 'b', 'h', 2, '1', 1, now(), '{\"outbox\":40}'),"
+	    " (3, 'outboxd', 'c', 'h', 3, '1', 1,"
+	    "  now() - interval '2 minutes', '{\"outbox\":999}')");
+	cr_expect_str_eq(
+	    one_text("SELECT concat_ws(' ', per_minute, drains_in) AS t"
+		     " FROM ops.queue WHERE queue = 'outbox'"),
+	    "60 00:01:30");
+}
+
 Test(ops, stuck_says_why_and_what_to_do)
 {
 	test_db_script(database, peers_of_every_kind);
