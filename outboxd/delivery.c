@@ -45,16 +45,6 @@ static void loads_drop(struct delivery *d, struct load **loads)
 	}
 }
 
-static void load_take(struct delivery *d)
-{
-	struct load *load = d->drain->load;
-
-	if (!load || load->count == 0)
-		return;
-	d->drain->load = NULL;
-	LL_APPEND(d->loads, load);
-}
-
 /* What was not sent yet is read again. */
 static void loads_stop(struct delivery *d)
 {
@@ -67,7 +57,8 @@ static void loads_stop(struct delivery *d)
 	d->loads = NULL;
 }
 
-static struct parcel *parcel_next(struct delivery *d)
+/* The first that has something to send. */
+static struct load *load_next(struct delivery *d)
 {
 	while (d->loads && d->loads->sent == d->loads->count) {
 		struct load *sent = d->loads;
@@ -75,7 +66,7 @@ static struct parcel *parcel_next(struct delivery *d)
 		d->loads = sent->next;
 		load_recycle(d, sent);
 	}
-	return d->loads ? &d->loads->parcels[d->loads->sent] : NULL;
+	return d->loads;
 }
 
 /* ---- the end of a delivery ---- */
@@ -135,7 +126,7 @@ void delivery_release(struct delivery *d)
 		loop_timer_arm(d->again, RELEASE_AGAIN_MS);
 }
 
-/* ---- steps ---- */
+/* ---- what may be done ---- */
 
 static bool turn_is_over(const struct delivery *d)
 {
@@ -154,6 +145,12 @@ static bool must_step(const struct delivery *d)
 	    clock_steady_ms() >= d->scan_ends + IN_HAND_MS;
 }
 
+/* A worker is at work on what is ours. */
+static bool is_busy(const struct delivery *d)
+{
+	return d->stepping || d->sealing > 0;
+}
+
 static bool may_read_ahead(const struct delivery *d)
 {
 	return d->more && !d->stepping && !d->loads->next &&
@@ -165,6 +162,53 @@ static void wait(struct delivery *d, int64_t ms)
 	d->waiting = true;
 	loop_timer_arm(d->again, ms);
 }
+
+/* ---- signing what was read ahead ---- */
+
+struct seal {
+	struct delivery *delivery;
+	struct load *load;
+};
+
+static void seal_run(void *item, void *state UNUSED)
+{
+	struct seal *seal = item;
+
+	drain_seal(seal->delivery->drain, seal->load);
+}
+
+static void seal_done(void *item)
+{
+	struct seal *seal = item;
+
+	seal->delivery->sealing--;
+	go_on(seal->delivery);
+}
+
+static void seal_begin(struct delivery *d, struct load *load)
+{
+	struct seal *seal = ARENA_NEW(load->arena, struct seal);
+
+	*seal = (struct seal){ d, load };
+	if (work_submit(d->all->def.pool, seal_run, seal_done, seal))
+		d->sealing++;
+	else
+		d->broken = true;
+}
+
+static void load_take(struct delivery *d)
+{
+	struct load *load = d->drain->load;
+
+	if (!load || load->count == 0)
+		return;
+	d->drain->load = NULL;
+	LL_APPEND(d->loads, load);
+	if (!load->sealed)
+		seal_begin(d, load);
+}
+
+/* ---- steps ---- */
 
 static void step_run(void *item, void *state)
 {
@@ -328,20 +372,27 @@ static void post(struct delivery *d, struct parcel *parcel)
 	d->call = client_send(d->all->def.client, &request, on_answer, d);
 }
 
-/* False when there is nothing ready. */
-static bool send_next(struct delivery *d)
+static void send_from(struct delivery *d, struct load *load)
 {
-	struct parcel *parcel = parcel_next(d);
-	int64_t wait_ms;
+	int64_t wait_ms =
+	    pace_wait_ms(d->all->pace, d->peer, clock_steady_ms());
 
-	if (!parcel)
-		return false;
-	wait_ms = pace_wait_ms(d->all->pace, d->peer, clock_steady_ms());
 	if (wait_ms > 0)
 		wait(d, wait_ms);
 	else
-		post(d, parcel);
-	if (d->call && may_read_ahead(d))
+		post(d, &load->parcels[load->sent]);
+}
+
+/* False when nothing is in hand. */
+static bool send_next(struct delivery *d)
+{
+	struct load *load = load_next(d);
+
+	if (!load)
+		return false;
+	if (load->sealed)
+		send_from(d, load);
+	if ((d->call || !load->sealed) && may_read_ahead(d))
 		step(d, true);
 	return true;
 }
@@ -353,13 +404,13 @@ static void go_on(struct delivery *d)
 	if (clock_steady_ms() >= d->lease_ends)
 		delivery_lose(d);
 	if (d->lost || d->broken) {
-		if (!d->stepping)
+		if (!is_busy(d))
 			delivery_release(d);
 		return;
 	}
 	if (!must_step(d) && send_next(d))
 		return;
-	if (!d->stepping)
+	if (!is_busy(d))
 		step(d, false);
 }
 

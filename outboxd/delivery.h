@@ -4,10 +4,10 @@
  *     step (a worker, drain.h) -> batches, one after the other (curl) -> step
  *
  * The next batch leaves when the one before it was accepted whole, and while
- * the last load is on its way the next one is read. An answer that is anything
- * else stops what was read: it is booked by a step of its own, as the rescan of
- * every second is. There is one POST of a peer at a time, and none after the
- * lease's end.
+ * the last load is on its way the next one is read, and signed while the one
+ * after it is read. An answer that is anything else stops what was read: it is
+ * booked by a step of its own, as the rescan of every second is. There is one
+ * POST of a peer at a time, and none after the lease's end.
  *
  * The inside of deliver.h, for its files only. Loop thread only.
  */
@@ -26,6 +26,7 @@ struct delivery {
 	struct deliverer *all;
 	struct drain *drain; /* a worker's while stepping or releasing */
 	bool stepping;
+	size_t sealing; /* loads that workers sign */
 	bool releasing;
 	struct client_call *call; /* what is on the wire, and it is of */
 	struct parcel *out;	  /* the load that is first */

@@ -335,14 +335,25 @@ static int64_t last_id(const struct load *load)
 			       : 0;
 }
 
+/* About DRAIN_AHEAD entries of this peer, going by those that were read. */
+static int64_t ids_ahead(const struct drain *drain)
+{
+	const struct rows *window = &drain->load->window;
+	const struct entry *entries = window->items;
+
+	if (!drain->more)
+		return 0;
+	return (entries[window->count - 1].id - entries[0].id + 1) *
+	    DRAIN_AHEAD / (int64_t)window->count;
+}
+
 static bool present(struct tx *tx, struct drain *drain, struct err *err)
 {
 	struct marked marked;
 
 	if (!sql_one(tx, &SQL_drain_present, marked_shape, &marked, err,
 		v_id(drain->lease.peer), v_text(drain->lease.token),
-		v_int(last_id(drain->load)),
-		v_int(drain->more ? DRAIN_AHEAD : 0)))
+		v_int(last_id(drain->load)), v_int(ids_ahead(drain))))
 		return false;
 	if (!tx_commit(tx, err))
 		return false;
@@ -440,11 +451,8 @@ static bool step_ahead(struct tx *tx, struct drain *drain,
 {
 	bool late;
 
-	if (!look_once(tx, drain, settled, &late, err) ||
-	    !present_commit(tx, drain, true, err))
-		return false;
-	load_seal(drain->load, drain->node, drain->secret);
-	return true;
+	return look_once(tx, drain, settled, &late, err) &&
+	    present_commit(tx, drain, true, err);
 }
 
 static bool step_in(
@@ -484,6 +492,11 @@ bool drain_step(struct conn *conn, struct drain *drain, struct err *err)
 	if (lazy)
 		tx_lazy(tx);
 	return step_in(tx, drain, lazy, err);
+}
+
+void drain_seal(const struct drain *drain, struct load *load)
+{
+	load_seal(load, drain->node, drain->secret);
 }
 
 bool drain_release(struct conn *conn, struct drain *drain, struct err *err)

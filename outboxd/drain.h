@@ -5,10 +5,11 @@
  * on in one fenced statement, chooses the next batches, makes durable that
  * they are being presented, and leaves a load of signed requests; or it gives
  * the lease back. A step ahead is taken while batches of the last load are
- * still on their way: it acknowledges and reads on, and nothing else. No
- * transaction is open between two steps. A step that fails has lost its lease
- * or the database: drain_release tries to give the lease back, and nothing
- * that was not booked is lost.
+ * still on their way: it acknowledges and reads on, and leaves its load to be
+ * signed by drain_seal, while the next step ahead reads already. No transaction
+ * is open between two steps. A step that fails has lost its lease or the
+ * database: drain_release tries to give the lease back, and nothing that was
+ * not booked is lost.
  *
  * Steps run on worker threads; between them the drain is the loop's. What it
  * may read during a step ahead is named below.
@@ -103,6 +104,8 @@ bool drain_rescan_due(const struct drain *drain);
 
 MUST_CHECK bool drain_step(
     struct conn *conn, struct drain *drain, struct err *err);
+/* Writes and signs what a step ahead left; during the next one, if need be. */
+void drain_seal(const struct drain *drain, struct load *load);
 MUST_CHECK bool drain_release(
     struct conn *conn, struct drain *drain, struct err *err);
 

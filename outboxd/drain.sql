@@ -56,14 +56,12 @@ SELECT seen.snapshot, seen.late, e.id, e.context_type, e.context_id, e.event_typ
 DELETE FROM federation_outbox WHERE peer_id = $1 AND id = ANY ($2::bigint[]);
 
 -- name: drain_present :one
--- $1 peer, $2 token, $3 the batch's last id, $4 how many entries ahead
--- What leaves, and during a backlog what will leave soon, counts as presented.
+-- $1 peer, $2 token, $3 the load's last id, $4 how many ids further
+-- What leaves, and during a backlog what will leave soon, counts as presented;
+-- what nobody has written yet does not.
 UPDATE federation_peers p
-   SET presented_through = greatest(p.presented_through, $3, (
-        SELECT max(a.id) FROM (
-            SELECT o.id FROM federation_outbox o
-             WHERE o.peer_id = $1 AND o.id > $3
-             ORDER BY o.peer_id, o.id LIMIT $4) a))
+   SET presented_through = greatest(p.presented_through, $3, least($3 + $4,
+        (SELECT max(o.id) FROM federation_outbox o WHERE o.peer_id = $1)))
  WHERE p.id = $1 AND p.lease_token = $2::uuid AND p.lease_until > now()
 RETURNING p.presented_through;
 

@@ -154,4 +154,5 @@ void load_seal(struct load *load, const struct node *node, const char *secret)
 		parcel->body = buf_bytes(&buf);
 		sign(load, parcel, node, secret);
 	}
+	load->sealed = true;
 }
