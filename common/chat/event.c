@@ -1,5 +1,6 @@
 #include "common/chat/event.h"
 
+#include "common/base/id.h"
 #include "common/pg/notify.h"
 
 #include "common/chat/event.sql.h"
@@ -72,17 +73,43 @@ bool changes_append(struct tx *tx, const struct change *changes, size_t count,
 	return true;
 }
 
-bool joins_append(struct tx *tx, const int64_t *users,
-    const int64_t *conversations, size_t count, struct err *err)
+bool user_changes_append(struct tx *tx, const struct user_change *changes,
+    size_t count, struct err *err)
 {
-	struct rows rows;
+	struct arena *arena = tx_arena(tx);
+	int64_t *users = arena_array(arena, count, sizeof(*users));
+	int64_t *actors = arena_array(arena, count, sizeof(*actors));
+	const char **kinds = arena_array(arena, count, sizeof(*kinds));
+	const char **entities = arena_array(arena, count, sizeof(*entities));
+	struct rows rows = { 0 };
 	const struct reached *reached;
 
-	if (!sql_many(tx, &SQL_joins_append, reached_shape, &rows, err,
-		v_ids(users, count), v_ids(conversations, count)))
+	for (size_t i = 0; i < count; i++) {
+		users[i] = changes[i].user;
+		kinds[i] = changes[i].kind;
+		entities[i] = changes[i].entity;
+		actors[i] = changes[i].actor;
+	}
+	if (count &&
+	    !sql_many(tx, &SQL_user_changes_append, reached_shape, &rows, err,
+		v_ids(users, count), v_texts(kinds, count),
+		v_texts(entities, count), v_ids(actors, count)))
 		return false;
 	reached = rows.items;
 	for (size_t i = 0; i < rows.count; i++)
 		signal_user(tx, reached[i].id, reached[i].seq);
 	return true;
+}
+
+bool joins_append(struct tx *tx, const int64_t *users,
+    const int64_t *conversations, size_t count, struct err *err)
+{
+	struct arena *arena = tx_arena(tx);
+	struct user_change *changes =
+	    arena_array(arena, count, sizeof(*changes));
+
+	for (size_t i = 0; i < count; i++)
+		changes[i] = (struct user_change){ users[i], "channel_joined",
+			id_text(arena, conversations[i]), 0 };
+	return user_changes_append(tx, changes, count, err);
 }

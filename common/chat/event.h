@@ -36,7 +36,19 @@ struct seq_steps {
 struct seq_steps seq_steps_of(
     struct arena *arena, const int64_t *conversations, size_t count);
 
-/* Tells a person's connections about a conversation that became his. */
+/* What changed for one person: conversations that became his or are his no
+ * more, friends, profiles ... Stubs have no connections and get nothing. The
+ * rows of the people are locked in id order; nothing else is locked after. */
+struct user_change {
+	int64_t user;
+	const char *kind;   /* channel_joined, channel_left, ... */
+	const char *entity; /* NULL: none */
+	int64_t actor;	    /* 0: nobody */
+};
+MUST_CHECK bool user_changes_append(struct tx *tx,
+    const struct user_change *changes, size_t count, struct err *err);
+
+/* channel_joined for each. */
 MUST_CHECK bool joins_append(struct tx *tx, const int64_t *users,
     const int64_t *conversations, size_t count, struct err *err);
 
