@@ -110,13 +110,15 @@ bool outbox_add(struct tx *tx, const struct outbox_event *event,
 	struct rows rows;
 	const struct told *told;
 
-	if (targets->count == 0 && !event->to_all)
+	if (targets->count == 0 && !event->to_all && event->unlogged)
 		return true;
 	if (!sql_many(tx, &SQL_outbox_add, told_shape, &rows, err,
 		v_texts(targets->hosts, targets->count), v_bool(event->to_all),
 		v_text(targets->except), v_text(event->context_type),
 		v_text(event->context_id), v_text(event->event_type),
-		v_text(event->entity_id), v_text(event->payload)))
+		v_text(event->entity_id), v_text(event->payload),
+		v_bool(event->unlogged), v_bool(event->is_message),
+		v_bool(event->homeward)))
 		return false;
 	told = rows.items;
 	/* One row without a host: relay is disabled. */

@@ -7,6 +7,11 @@
  * splices the rest unparsed. Peers whose status is active, unreachable or
  * pending collect entries; revoked ones never.
  *
+ * The same call appends the change to the log of sync (sync_log.h), also when
+ * nobody is to be told yet: a node that comes later asks for it. So call it
+ * for every durable change, with all targets of that moment (those of a person
+ * who leaves included), and without a shortcut when there are none.
+ *
  * Enqueueing: worker threads, in the transaction of the change, after the
  * conversation's row lock (ids are drawn then, so that one conversation's
  * entries are in commit order).
@@ -38,14 +43,25 @@ struct outbox_event {
 	const char *context_type; /* dm, friend, profile */
 	const char *context_id;
 	const char *entity_id; /* the messageId on the wire */
-	const char *payload;   /* members without braces; see outbox_payload */
+	const char *payload;   /* members without braces; see payload_open */
 	bool to_all; /* if the operator's dm_relay_scope says all_peers */
+	/* create, update, delete of a message: sync tells its current state,
+	 * the log keeps no payload */
+	bool is_message;
+	/* The actor is at home elsewhere: nobody but these targets may ever be
+	 * told; others get it from his home. */
+	bool homeward;
+	/* Means something only now (presence): not for sync. */
+	bool unlogged;
 };
 
 /*
- * An entry for each target that is a peer. Nothing when relay is disabled or
- * nobody is concerned; hosts without a peer are logged (outbox.no_peer) and
- * show in ops.peers.
+ * An entry for each target that is a peer, and a row of the log. No entry when
+ * relay is disabled or nobody is concerned; hosts without a peer are logged
+ * (outbox.no_peer) and show in ops.peers.
+ *
+ * context_id: dm: the conversation's id here; friend: friend:<a>:<b>; profile:
+ * the person's id here. A payload of a dm event begins with dmChannelId.
  */
 MUST_CHECK bool outbox_add(struct tx *tx, const struct outbox_event *event,
     const struct targets *targets, struct err *err);

@@ -1,7 +1,14 @@
--- Whom it was written down for; one row without a host when relay is disabled.
+-- The change into the log of sync, whoever is told. For whom it was also queued;
+-- one row without a host when relay is disabled.
 -- $1: hosts; $2: also to all peers, if the operator wants it; $3: but not this.
+-- $9: not for sync; $10: no payload there; $11: for these hosts only.
 -- name: outbox_add :many
-WITH added AS (
+WITH logged AS (
+    INSERT INTO federation_mutation_log (context_type, context_id, mutation_type,
+           entity_id, payload, hosts, except_host, homeward)
+    SELECT $4, $5, $6, $7, CASE WHEN NOT $10 THEN $8 END, $1, $3, $11
+     WHERE NOT $9),
+added AS (
     INSERT INTO federation_outbox (peer_id, context_type, context_id, event_type,
            entity_id, payload, expires_at)
     SELECT p.id, $4, $5, $6, $7, $8,

@@ -118,21 +118,30 @@ static void targets_find(struct targets *targets, const struct entry *entry)
 		targets_add_people(targets, &entry->people);
 }
 
-static bool add(struct tx *tx, const struct entry *entry,
+static bool add(struct tx *tx, struct entry *entry,
     const struct targets *targets, const char *event_type, struct err *err)
 {
 	struct arena *arena = tx_arena(tx);
 	const struct message *message = entry->message;
-	bool whole = strcmp(event_type, "delete") != 0;
 	struct outbox_event event = {
 		.event_type = event_type,
 		.context_type = "dm",
 		.context_id = id_text(arena, message->dm_channel_id),
 		.entity_id = id_text(arena, message->id),
-		.payload = payload(arena, entry, whole),
+		.payload = "",
 		.to_all = entry->place.to_all && !entry->author->home_instance,
+		.is_message = true,
+		.homeward = entry->author->home_instance != NULL,
 	};
+	bool whole = strcmp(event_type, "delete") != 0;
 
+	/* Without targets it is for the log only, which keeps no payload. */
+	if (targets->count || event.to_all) {
+		if (whole &&
+		    !attachments_of(tx, &message->id, 1, &entry->files, err))
+			return false;
+		event.payload = payload(arena, entry, whole);
+	}
 	return outbox_add(tx, &event, targets, err);
 }
 
@@ -153,8 +162,5 @@ bool outbox_add_message(struct tx *tx, const struct node *node,
 	if (!sql_one(tx, &SQL_outbox_place, place_shape, &entry.place, err,
 		v_id(message->dm_channel_id)))
 		return false;
-	if (targets.count == 0 && !entry.place.to_all)
-		return true;
-	return attachments_of(tx, &message->id, 1, &entry.files, err) &&
-	    add(tx, &entry, &targets, event_type, err);
+	return add(tx, &entry, &targets, event_type, err);
 }

@@ -227,3 +227,47 @@ Test(outbox, entries_live_as_long_as_the_setting_says)
 		"::bigint AS n FROM federation_outbox"),
 	    3);
 }
+
+/* ---- the log of sync ---- */
+
+static const char *logged(void)
+{
+	return relay_site_text(&site,
+	    "SELECT coalesce(string_agg(concat_ws(' ', mutation_type, "
+	    "array_to_string(hosts, '+'), except_host, payload, CASE WHEN "
+	    "homeward THEN 'homeward' END), ', ' ORDER BY id), 'nothing') AS t "
+	    "FROM federation_mutation_log");
+}
+
+Test(outbox, every_change_is_in_the_log_also_when_nobody_is_told)
+{
+	struct message message =
+	    say(open_pair(site.alice, site.bob), site.alice, NULL, 0);
+
+	cr_expect_str_eq(targets(), "nobody");
+	cr_expect_str_eq(logged(), "create ");
+	cr_expect_eq(relay_site_number(&site,
+			 "SELECT count(*) AS n FROM federation_mutation_log l "
+			 "JOIN dm_messages m ON m.id::text = l.entity_id AND "
+			 "m.dm_channel_id::text = l.context_id"),
+	    1, "message %" PRId64, message.id);
+}
+
+Test(outbox, the_log_knows_who_took_part_before_there_is_a_peer)
+{
+	int64_t kim = person("username, home_instance, home_user_id",
+	    "'9@nowhere.test', 'nowhere.test', '9'");
+
+	say(open_pair(site.alice, kim), site.alice, NULL, 0);
+	cr_expect_str_eq(targets(), "nobody");
+	cr_expect_str_eq(logged(), "create nowhere.test");
+}
+
+Test(outbox, a_disabled_relay_queues_nothing_and_logs_it)
+{
+	test_db_script(site.conninfo,
+	    "UPDATE instance_settings SET federation_relay_enabled = false");
+	say(open_pair(site.alice, zed()), site.alice, NULL, 0);
+	cr_expect_str_eq(targets(), "nobody");
+	cr_expect_str_eq(logged(), "create luna.test");
+}
