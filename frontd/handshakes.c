@@ -3,21 +3,9 @@
 #include "common/base/clock.h"
 #include "common/federation/handshake.h"
 #include "frontd/frontd.h"
+#include "frontd/signed.h"
 
 enum { ORIGIN_MAX = 512, REPLY_TEXT_MAX = 4096 };
-
-static bool reply_text(struct request *req, int status, const char *text)
-{
-	struct buf buf;
-	struct json_out out = { .buf = &buf };
-
-	buf_init(&buf, req->arena, REPLY_TEXT_MAX);
-	json_open(&out, NULL);
-	json_put_text(&out, "error", text);
-	json_put_int(&out, "statusCode", status);
-	json_close(&out);
-	return reply_json(req, status, buf.data);
-}
 
 bool reply_peer(struct request *req, const struct peer *peer)
 {
@@ -128,20 +116,6 @@ bool handshake_initiate_post(struct request *req, struct err *err)
 
 /* ---- POST /api/federation/peer/accept ---- */
 
-static struct sign_headers *headers_read(
-    struct request *req, struct sign_headers *headers)
-{
-	const struct http_head *head = req->head;
-
-	if (!sign_headers_parse(req->arena,
-		http_head_get(head, "x-federation-origin"),
-		http_head_get(head, "x-federation-timestamp"),
-		http_head_get(head, "x-federation-nonce"),
-		http_head_get(head, "x-federation-signature"), headers))
-		return NULL;
-	return headers;
-}
-
 static bool is_signed(const struct http_head *head)
 {
 	return http_head_count(head, "x-federation-signature") > 0;
@@ -247,7 +221,7 @@ bool handshake_accept_post(struct request *req, struct err *err)
 
 	if (!offer_read(req, &offer, err))
 		return false;
-	offer.headers = headers_read(req, &headers);
+	offer.headers = signed_headers(req, &headers) ? &headers : NULL;
 	return handshake_accept(
 		   req->tx, req->node, &offer, &peer, &ask, &verdict, err) &&
 	    reply_verdict(req, verdict, &peer, &ask, err);
@@ -277,7 +251,7 @@ bool handshake_epoch_post(struct request *req, struct err *err)
 	struct sign_headers headers;
 	const char *instance_id, *secret, *body;
 
-	if (!headers_read(req, &headers))
+	if (!signed_headers(req, &headers))
 		return err_set(err, ERR_INVALID,
 		    "Missing or malformed federation headers");
 	if (!handshake_epoch(req->tx, req->node, &headers, req->body,

@@ -2,9 +2,11 @@
  * peers -- the nodes we know, as the administrator sees and changes them.
  */
 #include "common/base/id.h"
+#include "common/federation/rotation.h"
 #include "common/pg/notify.h"
 #include "frontd/handshakes.h"
 #include "frontd/peers.sql.h"
+#include "frontd/signed.h"
 
 enum {
 	PEERS_MAX_BYTES = 16 << 20,
@@ -119,15 +121,64 @@ static bool peer_delete(struct request *req, struct err *err)
 	    audit(req, "peer.deleted", &peer, err) && reply_success(req);
 }
 
+/* ---- POST /api/federation/peers/:id/rotate ---- */
+
+static bool peer_rotate_after(struct request *req, struct err *err)
+{
+	struct rotation_result result;
+
+	if (!rotation_end(req->tx, req->parked_ask, &result, err))
+		return false;
+	if (result.status != 200)
+		return reply_text(req, result.status, result.text);
+	return reply_json(req, 200,
+	    arena_printf(req->arena, "{\"success\":true,\"gracePeriodMs\":%d}",
+		ROTATION_GRACE_MS));
+}
+
+static bool peer_rotate(struct request *req, struct err *err)
+{
+	struct peer peer;
+	struct ask ask;
+
+	return peer_of_path(req, &peer, err) &&
+	    rotation_begin(req->tx, peer.id, &ask, err) &&
+	    audit(req, "peer.rotated", &peer, err) &&
+	    request_park(req, &ask, peer_rotate_after);
+}
+
+/* ---- POST /api/federation/peer/rotate, by the peer ---- */
+
+static bool rotate_post(struct request *req, struct err *err)
+{
+	struct sign_headers headers;
+	const struct json *body;
+	struct peer peer;
+
+	if (!signed_headers_check(req, &headers, err) ||
+	    !peer_authenticate_again(
+		req->tx, req->node, &headers, req->body, &peer, err) ||
+	    !json_parse(req->arena, req->body, &body, err) ||
+	    !rotation_take(req->tx, req->node, peer.id,
+		json_string(json_member(body, "newSecret")), err) ||
+	    !peer_seen(req->tx, &peer, false, err))
+		return false;
+	return reply_json(req, 200,
+	    arena_printf(req->arena, "{\"accepted\":true,\"gracePeriodMs\":%d}",
+		ROTATION_GRACE_MS));
+}
+
 /* clang-format off */
 const struct route peer_routes[] = {
 	{ "POST",   "/api/federation/peer/initiate",       ADMIN, BODY_MAX, 0, 0, handshake_initiate_post },
 	{ "POST",   "/api/federation/peer/accept",         PEER,  BODY_MAX, ACCEPTS_MAX, MINUTE_MS, handshake_accept_post },
+	{ "POST",   "/api/federation/peer/rotate",         PEER,  BODY_MAX, 0, 0, rotate_post },
 	{ "POST",   "/api/federation/epoch",               PEER,  BODY_MAX, 0, 0, handshake_epoch_post },
 	{ "GET",    "/api/federation/peers",               ADMIN, 0,        0, 0, peers_get },
 	{ "PATCH",  "/api/federation/peers/:id",           ADMIN, BODY_MAX, 0, 0, peer_patch },
 	{ "DELETE", "/api/federation/peers/:id",           ADMIN, BODY_MAX, 0, 0, peer_revoke },
 	{ "DELETE", "/api/federation/peers/:id/permanent", ADMIN, BODY_MAX, 0, 0, peer_delete },
+	{ "POST",   "/api/federation/peers/:id/rotate",    ADMIN, BODY_MAX, 0, 0, peer_rotate },
 	{ 0 },
 };
 /* clang-format on */

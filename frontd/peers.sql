@@ -8,7 +8,9 @@ WITH purged AS (DELETE FROM federation_outbox WHERE peer_id = $1)
 UPDATE federation_peers
    SET status = 'revoked', hmac_secret = NULL, pending_hmac_secret = NULL,
        offered_secret = NULL, offered_at = NULL, initiated_at = NULL,
-       attempt_until = NULL, approval_token = NULL, secret_rotation_at = NULL
+       attempt_until = NULL, approval_token = NULL, secret_rotation_at = NULL,
+       rotation_by = NULL, rotation_began_at = NULL, rotation_attempt_until = NULL,
+       rotation_unsure_until = NULL, rotation_error = NULL
  WHERE id = $1;
 
 -- name: peers_delete :none

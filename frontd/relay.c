@@ -1,7 +1,7 @@
 #include "common/base/log.h"
 #include "common/federation/peer.h"
 #include "common/federation/relay.h"
-#include "frontd/request.h"
+#include "frontd/signed.h"
 
 enum { RELAY_BODY_MAX = 10485760, ANSWER_MAX = 16 << 20 };
 
@@ -45,20 +45,6 @@ static bool answer(
 	return reply_json(req, 200, text.data);
 }
 
-static bool headers_read(
-    const struct request *req, struct sign_headers *headers, struct err *err)
-{
-	const struct http_head *head = req->head;
-
-	return sign_headers_parse(req->arena,
-		   http_head_get(head, "x-federation-origin"),
-		   http_head_get(head, "x-federation-timestamp"),
-		   http_head_get(head, "x-federation-nonce"),
-		   http_head_get(head, "x-federation-signature"), headers) ||
-	    err_set(err, ERR_UNAUTHORIZED,
-		"Missing or malformed federation headers");
-}
-
 /* POST /api/federation/relay */
 static bool relay_post(struct request *req, struct err *err)
 {
@@ -66,7 +52,7 @@ static bool relay_post(struct request *req, struct err *err)
 	struct relay_batch *batch = NULL;
 	struct peer peer;
 
-	return headers_read(req, &headers, err) &&
+	return signed_headers_check(req, &headers, err) &&
 	    authenticate(req, &headers, &peer, err) &&
 	    relay_parse(req->arena, req->body, req->node, &peer, &batch, err) &&
 	    apply(req, &headers, batch, err) &&

@@ -56,6 +56,18 @@ bool reply_success(struct request *req)
 	return reply_json(req, 200, "{\"success\":true}");
 }
 
+bool reply_text(struct request *req, int status, const char *text)
+{
+	struct json_out out = { .buf = &req->reply };
+
+	reply_begin(req, status);
+	json_open(&out, NULL);
+	json_put_text(&out, "error", text);
+	json_put_int(&out, "statusCode", status);
+	json_close(&out);
+	return true;
+}
+
 void reply_header(struct request *req, const char *name, const char *value)
 {
 	assert(req->reply_header_count < COUNT(req->reply_headers));

@@ -53,6 +53,8 @@ const char *query_text(const struct request *req, const char *name);
 bool reply_json(struct request *req, int status, const char *json);
 bool reply_shape(struct request *req, int status, const struct shape *shape,
     const void *record);
+/* {"error":text,"statusCode":status}, and the transaction is committed. */
+bool reply_text(struct request *req, int status, const char *text);
 bool reply_success(struct request *req); /* 200 {"success":true} */
 void reply_header(struct request *req, const char *name, const char *value);
 

@@ -12,6 +12,7 @@
 #include "janitord/janitord.h"
 #include "janitord/lead.h"
 #include "janitord/probe.h"
+#include "janitord/rotate.h"
 #include "janitord/sweep.h"
 #include "janitord/watch.h"
 
@@ -50,6 +51,7 @@ struct janitord {
 	struct listener *listener;
 	struct lead *lead;
 	struct prober *prober;
+	struct rotator *rotator;
 	struct sweeper *sweeper;
 	struct watch *watch;
 	struct http_server *figures;
@@ -147,6 +149,7 @@ static void on_tick(void *arg)
 		be_seen(janitord);
 	if (lead_is_ours(janitord->lead)) {
 		prober_look(janitord->prober);
+		rotator_look(janitord->rotator);
 		watch_look(janitord->watch);
 	}
 	loop_timer_arm(janitord->tick, TICK_MS);
@@ -252,6 +255,7 @@ static void parts_begin(struct janitord *janitord)
 	    .client = janitord->client,
 	    .origin = janitord->origin,
 	});
+	janitord->rotator = rotator_new(janitord->pool);
 	janitord->sweeper = sweeper_new(janitord->loop, janitord->pool);
 	janitord->watch = watch_new(janitord->pool);
 }
@@ -329,6 +333,7 @@ static void janitord_stop(struct daemon *daemon)
 	client_free(&janitord->client);
 	work_pool_free(&janitord->pool);
 	prober_free(&janitord->prober);
+	rotator_free(&janitord->rotator);
 	sweeper_free(&janitord->sweeper);
 	watch_free(&janitord->watch);
 	loop_timer_free(&janitord->boot);

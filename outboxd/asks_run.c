@@ -57,18 +57,30 @@ static bool load_secret(struct asks_run *run, struct tx *tx,
 	    err_set(err, ERR_CONFLICT, "peer is %s", peer.status);
 }
 
+static bool prepare(struct asks_run *run, struct tx *tx,
+    const struct node *node, struct err *err)
+{
+	if (is_kind(run, "info"))
+		return true;
+	if (is_kind(run, "relay"))
+		return load_secret(run, tx, node, err);
+	if (is_kind(run, "rotate"))
+		return rotation_plan(
+			   tx, node, &run->ask, &run->rotation, err) &&
+		    tx_commit(tx, err);
+	return handshake_plan(tx, node, &run->ask, &run->plan, err);
+}
+
 void asks_run_prepare(
     struct asks_run *run, struct conn *conn, const struct node *node)
 {
 	AUTO(tx_end) struct tx *tx = tx_new(conn, run->arena);
 	struct err err;
-	bool ok = is_kind(run, "info") ||
-	    (is_kind(run, "relay")
-		    ? load_secret(run, tx, node, &err)
-		    : handshake_plan(tx, node, &run->ask, &run->plan, &err));
 
-	if (!ok)
+	if (!prepare(run, tx, node, &err)) {
+		run->rotation = (struct rotation_plan){ 0 };
 		end(run, "too_late", err.text);
+	}
 }
 
 static void header_add(
@@ -110,6 +122,14 @@ static struct bytes empty_relay(struct arena *arena, const struct node *node)
 	return buf_bytes(&buf);
 }
 
+/* Of the empty relay: what the question is about. */
+static const char *relay_signer(const struct asks_run *run)
+{
+	if (is_kind(run, "rotate"))
+		return run->rotation.fresh;
+	return run->kept ? run->plan.kept_signer : run->plan.relay_signer;
+}
+
 static void fill_relay(struct asks_run *run, const struct node *node)
 {
 	const char *secret = run->secret;
@@ -119,8 +139,7 @@ static void fill_relay(struct asks_run *run, const struct node *node)
 	run->request.body = run->ask.body;
 	if (run->step == ASKS_RELAY) {
 		run->request.body = empty_relay(run->arena, node);
-		secret =
-		    run->kept ? run->plan.kept_signer : run->plan.relay_signer;
+		secret = relay_signer(run);
 	}
 	sign(run, node, secret);
 }
@@ -132,6 +151,21 @@ static void fill_accept(struct asks_run *run, const struct node *node)
 	run->request.body = run->plan.body;
 	if (run->plan.signer)
 		sign(run, node, run->plan.signer);
+}
+
+static void fill_rotate(struct asks_run *run, const struct node *node)
+{
+	struct buf buf;
+	struct json_out out = { .buf = &buf };
+
+	buf_init(&buf, run->arena, EMPTY_MAX);
+	json_open(&out, NULL);
+	json_put_text(&out, "newSecret", run->rotation.fresh);
+	json_close(&out);
+	run->request.url = arena_printf(
+	    run->arena, "%s/api/federation/peer/rotate", run->ask.origin);
+	run->request.body = buf_bytes(&buf);
+	sign(run, node, run->rotation.signer);
 }
 
 bool asks_run_request(struct asks_run *run, const struct node *node)
@@ -159,6 +193,8 @@ bool asks_run_request(struct asks_run *run, const struct node *node)
 	header_add(run, "Content-Type", "application/json");
 	if (run->step == ASKS_RELAY || is_kind(run, "relay"))
 		fill_relay(run, node);
+	else if (is_kind(run, "rotate"))
+		fill_rotate(run, node);
 	else
 		fill_accept(run, node);
 	return true;
@@ -207,11 +243,16 @@ static bool is_relay_answer(struct arena *arena, const char *answer)
 	    json_type(json_member(value, "accepted")) == JSON_ARRAY;
 }
 
+static bool is_taken(struct asks_run *run)
+{
+	return ask_answered(&run->ask, 200) &&
+	    is_relay_answer(run->arena, run->ask.answer);
+}
+
 /* The first step was taken: from here on our secret may be theirs too. */
 static void relay_answered(struct asks_run *run)
 {
-	run->proved = ask_answered(&run->ask, 200) &&
-	    is_relay_answer(run->arena, run->ask.answer);
+	run->proved = is_taken(run);
 	if (!run->proved)
 		run->ask.outcome = "unknown";
 }
@@ -230,9 +271,52 @@ static void counter_answered(struct asks_run *run)
 	run->step = ASKS_RELAY;
 }
 
+/* Somebody who has verified our signature said no. */
+static bool is_refusal(int64_t status)
+{
+	return status / 100 == 4 && status != 401 && status != 403 &&
+	    status != 408 && status != 425 && status != 429;
+}
+
+static enum rotation_fate fate_of(struct asks_run *run)
+{
+	const struct ask *ask = &run->ask;
+
+	if (ask_answered(ask, 200) &&
+	    handshake_says(run->arena, ask->answer, "accepted"))
+		return ROTATION_HAS_IT;
+	if (strcmp(ask->outcome, "unknown") == 0)
+		return ROTATION_UNKNOWN;
+	if (strcmp(ask->outcome, "answered") == 0 && ask->status / 100 != 4)
+		return ROTATION_UNKNOWN;
+	return ROTATION_REFUSED;
+}
+
+/* A refused retry leaves open whether an earlier attempt was taken: what the
+ * new secret signs tells. */
+static void rotate_answered(struct asks_run *run)
+{
+	run->fate = fate_of(run);
+	if (run->fate != ROTATION_REFUSED || !run->rotation.is_retry ||
+	    strcmp(run->ask.outcome, "answered") != 0)
+		return;
+	run->fate = ROTATION_UNKNOWN;
+	run->refused = is_refusal(run->ask.status);
+	run->step = ASKS_RELAY;
+}
+
+static void rotate_asked(struct asks_run *run)
+{
+	if (is_taken(run))
+		run->fate = ROTATION_HAS_IT;
+	else if (run->refused && ask_answered(&run->ask, 401))
+		run->fate = ROTATION_REFUSED;
+}
+
 void asks_run_answered(struct asks_run *run, const struct client_result *result)
 {
 	enum asks_step step = run->step;
+	bool is_rotation = is_kind(run, "rotate");
 
 	if (result->outcome == CLIENT_ANSWERED) {
 		run->ask.status = result->status;
@@ -241,7 +325,11 @@ void asks_run_answered(struct asks_run *run, const struct client_result *result)
 	} else {
 		end_without_answer(run, result);
 	}
-	if (step == ASKS_RELAY)
+	if (is_rotation && step == ASKS_RELAY)
+		rotate_asked(run);
+	else if (is_rotation)
+		rotate_answered(run);
+	else if (step == ASKS_RELAY)
 		relay_answered(run);
 	else if (is_kind(run, "counter"))
 		counter_answered(run);
@@ -257,13 +345,32 @@ bool asks_run_keep(struct asks_run *run, struct conn *conn, struct err *err)
 	    tx_commit(tx, err);
 }
 
+static const char *why_not(const struct asks_run *run)
+{
+	return run->ask.error
+	    ? run->ask.error
+	    : arena_printf(run->arena, "answered %" PRId64, run->ask.status);
+}
+
+/* What the answer says of the peer's row. */
+static bool settle(struct asks_run *run, struct tx *tx, struct err *err)
+{
+	int64_t peer = run->ask.peer_id;
+
+	if (run->proved)
+		return handshake_proved(tx, peer, &run->plan, run->kept, err);
+	if (run->rotation.fresh)
+		return rotation_settle(
+		    tx, peer, &run->rotation, run->fate, why_not(run), err);
+	return true;
+}
+
 bool asks_run_write(struct asks_run *run, struct conn *conn, struct err *err)
 {
 	AUTO(tx_end) struct tx *tx = tx_new(conn, run->arena);
 	const struct ask *ask = &run->ask;
 
-	if (run->proved &&
-	    !handshake_proved(tx, ask->peer_id, &run->plan, run->kept, err))
+	if (!settle(run, tx, err))
 		return false;
 	signal_reply(tx, ask->id);
 	return sql_none(tx, &SQL_asks_answer, err, v_id(ask->id),

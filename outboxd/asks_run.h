@@ -8,6 +8,7 @@
 #define POSTRIDER_ASKS_RUN_H
 
 #include "common/federation/handshake.h"
+#include "common/federation/rotation.h"
 #include "outboxd/asks.h"
 #include "outboxd/outboxd.h"
 
@@ -21,6 +22,9 @@ struct asks_run {
 	struct arena *arena;
 	struct ask ask;
 	struct handshake_plan plan;
+	struct rotation_plan rotation; /* of kind rotate */
+	enum rotation_fate fate;
+	bool refused;	    /* the retry was, with the old secret */
 	const char *secret; /* of kind relay */
 	enum asks_step step;
 	bool kept;	/* they say that their secret stands */
@@ -37,7 +41,8 @@ struct asks_run {
 struct asks_run *asks_run_new(struct asks *asks, const struct ask *ask);
 void asks_run_free(struct asks_run **run);
 
-/* Opens what it needs; an outcome is set when it can not be sent. Worker. */
+/* Opens what it needs, and commits the secret that it makes; an outcome is set
+ * when it can not be sent. Worker. */
 void asks_run_prepare(
     struct asks_run *run, struct conn *conn, const struct node *node);
 
@@ -51,7 +56,7 @@ void asks_run_answered(
 /* Commits that the other secret verifies too. Worker. */
 MUST_CHECK bool asks_run_keep(
     struct asks_run *run, struct conn *conn, struct err *err);
-/* Commits the answer, and the peer's activation with it. Worker. */
+/* Commits the answer, and with it what it says of the peer's row. Worker. */
 MUST_CHECK bool asks_run_write(
     struct asks_run *run, struct conn *conn, struct err *err);
 

@@ -382,7 +382,7 @@ static bool read_secret(struct tx *tx, struct drain *drain, struct err *err)
 		return true;
 	if (!peer_by_id(tx, drain->lease.peer, &peer, err))
 		return false;
-	drain->secret = secret_of(drain, peer.hmac_secret);
+	drain->secret = peer_secret(drain->keep, drain->node, &peer);
 	drain->fresh_secret = false;
 	return true;
 }

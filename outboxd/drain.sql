@@ -20,7 +20,8 @@ UPDATE federation_peers p
    SET lease_worker = $3, lease_token = gen_random_uuid(), lease_until = now() + $2
   FROM due WHERE p.id = due.id
 RETURNING p.id AS peer, p.origin, p.lease_token::text AS token, p.status,
-          p.hmac_secret, p.presented_through, p.transport_failures, p.auth_failures,
+          CASE WHEN p.secret_rotation_at IS NULL THEN p.hmac_secret
+               ELSE p.pending_hmac_secret END AS hmac_secret, p.presented_through, p.transport_failures, p.auth_failures,
           p.retry_batch_limit, p.remote_max_upload_size;
 
 -- name: drain_fetch :many

@@ -19,10 +19,12 @@ static const char *const asked[] = {
 	"relay/unknown", "relay/too_late",
 	"info/answered", "info/no_connection", "info/refused",
 	"info/unknown", "info/too_late",
+	"rotate/answered", "rotate/no_connection", "rotate/refused",
+	"rotate/unknown", "rotate/too_late",
 	"other/other", NULL
 };
 static const char *const kinds[] = {
-	"accept", "counter", "relay", "info", "other", NULL
+	"accept", "counter", "relay", "info", "rotate", "other", NULL
 };
 static const char *const whys[] = {
 	"accepted", "refused", "cancelled", "expired", "dead", NULL

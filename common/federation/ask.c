@@ -34,6 +34,26 @@ bool ask_answered(const struct ask *ask, int64_t status)
 	    ask->status == status;
 }
 
+const struct json *ask_answer(struct arena *arena, const char *answer)
+{
+	const struct json *value;
+	struct err err;
+
+	if (!answer ||
+	    !json_parse(
+		arena, (struct bytes){ answer, strlen(answer) }, &value, &err))
+		return NULL;
+	return value;
+}
+
+const char *ask_answer_text(
+    struct arena *arena, const struct ask *ask, const char *member)
+{
+	const struct json *value = ask_answer(arena, ask->answer);
+
+	return value ? json_string(json_member(value, member)) : NULL;
+}
+
 bool ask_add(struct tx *tx, struct ask *ask, struct err *err)
 {
 	struct added added;

@@ -15,6 +15,9 @@
  *            body is the offered secret, sealed for the peer's row; without
  *            one the row's own offered secret serves (an approval).
  *   relay    POST {origin}/api/federation/relay, body as given, signed.
+ *   rotate   POST {origin}/api/federation/peer/rotate with the row's new
+ *            secret, made and stored first; where the answer leaves it open,
+ *            an empty relay signed with the new one (rotation.h).
  *   info     GET {origin}/api/instance/info.
  *
  * Worker threads.
@@ -22,6 +25,7 @@
 #ifndef POSTRIDER_ASK_H
 #define POSTRIDER_ASK_H
 
+#include "common/base/json.h"
 #include "common/pg/sql.h"
 
 struct ask {
@@ -43,6 +47,10 @@ struct ask {
 extern const struct shape ask_shape[];
 
 bool ask_answered(const struct ask *ask, int64_t status);
+/* The answer as JSON, a text member of it; NULL: none. */
+const struct json *ask_answer(struct arena *arena, const char *answer);
+const char *ask_answer_text(
+    struct arena *arena, const struct ask *ask, const char *member);
 
 /* Fills ask->id and signals postrider_request after the commit. */
 MUST_CHECK bool ask_add(struct tx *tx, struct ask *ask, struct err *err);

@@ -9,21 +9,9 @@ enum { TEXT_MAX = 200, BODY_MAX = 4096 };
 
 /* ---- answers ---- */
 
-static const struct json *answer_of(struct arena *arena, const char *answer)
-{
-	const struct json *value;
-	struct err err;
-
-	if (!answer ||
-	    !json_parse(
-		arena, (struct bytes){ answer, strlen(answer) }, &value, &err))
-		return NULL;
-	return value;
-}
-
 bool handshake_says(struct arena *arena, const char *answer, const char *member)
 {
-	const struct json *value = answer_of(arena, answer);
+	const struct json *value = ask_answer(arena, answer);
 	const struct json *flag = value ? json_member(value, member) : NULL;
 	struct err err;
 	struct json_in in;
@@ -32,14 +20,6 @@ bool handshake_says(struct arena *arena, const char *answer, const char *member)
 		return false;
 	in = json_from(arena, value, &err);
 	return json_bool(&in, member) && json_done(&in);
-}
-
-static const char *answer_text(
-    struct arena *arena, const char *answer, const char *member)
-{
-	const struct json *value = answer_of(arena, answer);
-
-	return value ? json_string(json_member(value, member)) : NULL;
 }
 
 /* ---- we initiate ---- */
@@ -143,8 +123,7 @@ static bool end_ok(
 static bool end_queued(struct tx *tx, const struct ask *ask,
     struct handshake_result *result, struct err *err)
 {
-	const char *token =
-	    answer_text(tx_arena(tx), ask->answer, "approvalToken");
+	const char *token = ask_answer_text(tx_arena(tx), ask, "approvalToken");
 
 	result->peer.status = "awaiting_approval";
 	result->peer.attempt_until = 0;
@@ -155,7 +134,7 @@ static bool end_queued(struct tx *tx, const struct ask *ask,
 
 static const char *refusal_text(struct arena *arena, const struct ask *ask)
 {
-	const char *text = answer_text(arena, ask->answer, "error");
+	const char *text = ask_answer_text(arena, ask, "error");
 
 	if (text && *text && json_units(text) <= TEXT_MAX)
 		return text;

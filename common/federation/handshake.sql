@@ -5,7 +5,8 @@ SELECT pg_advisory_xact_lock(hashtextextended($1, 7236839002));
 SELECT id, origin, host, instance_name, status, instance_id, hmac_secret,
        pending_hmac_secret, offered_secret, offered_at, initiated_at,
        attempt_until, approval_token, nonce_supported, secret_rotation_at,
-       secret_rotated_at, auto_rotate_interval_days, last_synced_at,
+       secret_rotated_at, rotation_by, rotation_attempt_until,
+       auto_rotate_interval_days, last_synced_at,
        transport_failures, last_failure_at, last_seen_at, created_at
   FROM federation_peers WHERE host = $1 FOR NO KEY UPDATE;
 
@@ -13,7 +14,8 @@ SELECT id, origin, host, instance_name, status, instance_id, hmac_secret,
 SELECT id, origin, host, instance_name, status, instance_id, hmac_secret,
        pending_hmac_secret, offered_secret, offered_at, initiated_at,
        attempt_until, approval_token, nonce_supported, secret_rotation_at,
-       secret_rotated_at, auto_rotate_interval_days, last_synced_at,
+       secret_rotated_at, rotation_by, rotation_attempt_until,
+       auto_rotate_interval_days, last_synced_at,
        transport_failures, last_failure_at, last_seen_at, created_at
   FROM federation_peers WHERE id = $1 FOR NO KEY UPDATE;
 
@@ -95,7 +97,7 @@ SELECT instance_id::text AS instance_id FROM instance_settings;
 
 -- name: handshake_kept :none
 UPDATE federation_peers SET pending_hmac_secret = $3
- WHERE id = $1 AND hmac_secret = $2 AND status <> 'revoked';
+ WHERE id = $1 AND hmac_secret = $2 AND status <> 'revoked' AND rotation_by IS NULL;
 
 -- name: handshake_proved :none
 -- Fenced by the secret that was sent. Their secret may also replace ours in a
@@ -104,6 +106,6 @@ UPDATE federation_peers
    SET status = 'active', hmac_secret = $3, pending_hmac_secret = $4,
        attempt_until = NULL, approval_token = NULL, last_seen_at = now(),
        next_attempt_at = now()
- WHERE id = $1 AND hmac_secret = $2
+ WHERE id = $1 AND hmac_secret = $2 AND rotation_by IS NULL
    AND (status IN ('pending', 'awaiting_approval')
         OR status IN ('active', 'unreachable') AND $3 <> $2);

@@ -31,7 +31,7 @@ static bool has_secret(struct arena *arena, const struct node *node,
     const struct peer *peer, const char *secret)
 {
 	return secret_equal(peer_secret(arena, node, peer), secret) ||
-	    secret_equal(peer_pending_secret(arena, node, peer), secret);
+	    secret_equal(peer_other_secret(arena, node, peer), secret);
 }
 
 static bool is_signed_by(struct arena *arena, const struct node *node,

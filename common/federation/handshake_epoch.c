@@ -51,8 +51,8 @@ static bool epoch_signer(struct tx *tx, const struct node *node,
 	case PEER_SECRET:
 		*secret = peer_secret(arena, node, peer);
 		return true;
-	case PEER_PENDING_SECRET:
-		*secret = peer_pending_secret(arena, node, peer);
+	case PEER_OTHER_SECRET:
+		*secret = peer_other_secret(arena, node, peer);
 		return true;
 	case PEER_NO_SECRET:
 		break;

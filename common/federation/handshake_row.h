@@ -1,7 +1,7 @@
 /*
  * handshake_row -- the row of federation_peers that a handshake works on.
  *
- * For the files of handshake.h only. Worker threads.
+ * For the files of handshake.h and rotation.h only. Worker threads.
  */
 #ifndef POSTRIDER_HANDSHAKE_ROW_H
 #define POSTRIDER_HANDSHAKE_ROW_H

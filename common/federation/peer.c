@@ -3,6 +3,7 @@
 #include "common/base/clock.h"
 #include "common/federation/peer.sql.h"
 #include "common/federation/relay_figures.h"
+#include "common/federation/rotation.h"
 #include "common/pg/notify.h"
 
 /* A busy peer's row is not written for every batch. */
@@ -25,6 +26,8 @@ const struct shape peer_shape[] = {
 	SHAPE(BOOL, struct peer, nonce_supported, NULL),
 	SHAPE(TIME, struct peer, secret_rotation_at, NULL),
 	SHAPE(TIME, struct peer, secret_rotated_at, NULL),
+	SHAPE(TEXT, struct peer, rotation_by, NULL),
+	SHAPE(TIME, struct peer, rotation_attempt_until, NULL),
 	SHAPE(INT, struct peer, auto_rotate_interval_days, NULL),
 	SHAPE(TIME, struct peer, last_synced_at, NULL),
 	SHAPE(INT, struct peer, transport_failures, NULL),
@@ -77,6 +80,22 @@ bool peer_is_live(const struct peer *peer)
 
 /* ---- writing ---- */
 
+/* When the grace was over, if it is; 0 when it is not. */
+static int64_t rotated_ms(const struct peer *peer)
+{
+	int64_t end_ms = peer->secret_rotation_at + ROTATION_GRACE_MS;
+
+	return peer->secret_rotation_at && end_ms <= clock_wall_ms() ? end_ms
+								     : 0;
+}
+
+static int64_t last_rotated_ms(const struct peer *peer)
+{
+	int64_t end_ms = rotated_ms(peer);
+
+	return end_ms ? end_ms : peer->secret_rotated_at;
+}
+
 void peer_write(struct buf *out, const struct peer *peer)
 {
 	struct json_out json = { .buf = out };
@@ -91,9 +110,9 @@ void peer_write(struct buf *out, const struct peer *peer)
 	json_put_int(&json, "consecutiveFailures", peer->transport_failures);
 	json_put_int(&json, "lastSyncedAt", peer->last_synced_at);
 	json_put_time(&json, "createdAt", peer->created_at);
-	json_put_bool(
-	    &json, "rotationInProgress", peer->secret_rotation_at != 0);
-	json_put_time(&json, "secretRotatedAt", peer->secret_rotated_at);
+	json_put_bool(&json, "rotationInProgress",
+	    peer->rotation_by && !rotated_ms(peer));
+	json_put_time(&json, "secretRotatedAt", last_rotated_ms(peer));
 	json_put_int(
 	    &json, "autoRotateIntervalDays", peer->auto_rotate_interval_days);
 	json_close(&json);
@@ -123,13 +142,19 @@ struct bytes peer_seal(struct arena *arena, const struct node *node,
 const char *peer_secret(
     struct arena *arena, const struct node *node, const struct peer *peer)
 {
-	return peer_open(arena, node, peer->id, peer->hmac_secret);
+	return peer_open(arena, node, peer->id,
+	    peer->secret_rotation_at ? peer->pending_hmac_secret
+				     : peer->hmac_secret);
 }
 
-const char *peer_pending_secret(
+const char *peer_other_secret(
     struct arena *arena, const struct node *node, const struct peer *peer)
 {
-	return peer_open(arena, node, peer->id, peer->pending_hmac_secret);
+	if (rotated_ms(peer))
+		return NULL;
+	return peer_open(arena, node, peer->id,
+	    peer->secret_rotation_at ? peer->hmac_secret
+				     : peer->pending_hmac_secret);
 }
 
 static bool verifies(
@@ -155,8 +180,8 @@ enum peer_secret_kind peer_verify(struct arena *arena, const struct node *node,
 		return checked(SIGNATURE_LATE, PEER_NO_SECRET);
 	if (verifies(peer_secret(arena, node, peer), headers, body))
 		return checked(SIGNATURE_GOOD, PEER_SECRET);
-	if (verifies(peer_pending_secret(arena, node, peer), headers, body))
-		return checked(SIGNATURE_PENDING, PEER_PENDING_SECRET);
+	if (verifies(peer_other_secret(arena, node, peer), headers, body))
+		return checked(SIGNATURE_PENDING, PEER_OTHER_SECRET);
 	return checked(SIGNATURE_BAD, PEER_NO_SECRET);
 }
 
@@ -192,8 +217,21 @@ static bool find_served(struct tx *tx, const struct sign_headers *headers,
 	return true;
 }
 
-static bool count_request(
-    struct tx *tx, const struct peer *peer, const char *nonce, struct err *err)
+static bool find_verified(struct tx *tx, const struct node *node,
+    const struct sign_headers *headers, struct bytes body, struct peer *peer,
+    enum peer_secret_kind *used, struct err *err)
+{
+	if (!find_served(tx, headers, peer, err))
+		return false;
+	*used = peer_verify(tx_arena(tx), node, peer, headers, body);
+	if (*used != PEER_NO_SECRET)
+		return true;
+	log_skew(tx_arena(tx), node, peer, headers, body);
+	return err_set(err, ERR_UNAUTHORIZED, "Invalid signature");
+}
+
+static bool count_request(struct tx *tx, const struct peer *peer,
+    const char *nonce, bool *fresh, struct err *err)
 {
 	struct counted counted;
 
@@ -202,11 +240,18 @@ static bool count_request(
 		return false;
 	if (counted.over_rate)
 		return err_set(err, ERR_TOO_MANY, "Rate limit exceeded");
+	*fresh = counted.fresh;
+	return true;
+}
+
+static bool nonce_fits(
+    const struct peer *peer, const char *nonce, bool fresh, struct err *err)
+{
 	if (!nonce && peer->nonce_supported)
 		return err_set(err, ERR_UNAUTHORIZED,
 		    "Nonce required \xe2\x80\x94 peer previously supported "
 		    "nonces");
-	if (nonce && !counted.fresh)
+	if (nonce && !fresh)
 		return err_set(err, ERR_CONFLICT,
 		    "Duplicate nonce \xe2\x80\x94 possible replay");
 	return true;
@@ -217,14 +262,12 @@ static bool count_request(
  * becomes ours; the other is forgotten only once the peer is seen to use what
  * we use, so that requests on their way in both directions stay good.
  */
-static bool settle(struct tx *tx, struct peer *peer, enum peer_secret_kind used,
-    struct err *err)
+static bool settle_crossing(struct tx *tx, struct peer *peer,
+    enum peer_secret_kind used, struct err *err)
 {
 	struct bytes none = { NULL, 0 };
 	struct bytes old = peer->hmac_secret;
 
-	if (!peer->pending_hmac_secret.len || peer->secret_rotation_at)
-		return true;
 	if (used == PEER_SECRET) {
 		peer->pending_hmac_secret = none;
 	} else {
@@ -234,6 +277,19 @@ static bool settle(struct tx *tx, struct peer *peer, enum peer_secret_kind used,
 	return sql_none(tx, &SQL_peer_settle, err, v_id(peer->id),
 	    v_bytes(peer->hmac_secret), v_bytes(peer->pending_hmac_secret),
 	    v_bytes(old));
+}
+
+/* What the secret that it used says about the peer. */
+static bool settle(struct tx *tx, struct peer *peer, enum peer_secret_kind used,
+    struct err *err)
+{
+	if (!peer->pending_hmac_secret.len)
+		return true;
+	if (!peer->rotation_by)
+		return settle_crossing(tx, peer, used, err);
+	if (used == PEER_OTHER_SECRET && !peer->secret_rotation_at)
+		return rotation_seen(tx, peer, err);
+	return true;
 }
 
 static bool revive(struct tx *tx, struct peer *peer, struct err *err)
@@ -254,15 +310,27 @@ bool peer_authenticate(struct tx *tx, const struct node *node,
 {
 	struct peer known;
 	enum peer_secret_kind used;
+	bool fresh;
 
-	if (!find_served(tx, headers, &known, err))
+	if (!find_verified(tx, node, headers, body, &known, &used, err) ||
+	    !count_request(tx, &known, headers->nonce, &fresh, err) ||
+	    !nonce_fits(&known, headers->nonce, fresh, err) ||
+	    !settle(tx, &known, used, err) || !revive(tx, &known, err))
 		return false;
-	used = peer_verify(tx_arena(tx), node, &known, headers, body);
-	if (used == PEER_NO_SECRET) {
-		log_skew(tx_arena(tx), node, &known, headers, body);
-		return err_set(err, ERR_UNAUTHORIZED, "Invalid signature");
-	}
-	if (!count_request(tx, &known, headers->nonce, err) ||
+	*peer = known;
+	return true;
+}
+
+bool peer_authenticate_again(struct tx *tx, const struct node *node,
+    const struct sign_headers *headers, struct bytes body, struct peer *peer,
+    struct err *err)
+{
+	struct peer known;
+	enum peer_secret_kind used;
+	bool fresh;
+
+	if (!find_verified(tx, node, headers, body, &known, &used, err) ||
+	    !count_request(tx, &known, NULL, &fresh, err) ||
 	    !settle(tx, &known, used, err) || !revive(tx, &known, err))
 		return false;
 	*peer = known;

@@ -30,6 +30,8 @@ struct peer {
 	bool nonce_supported;
 	int64_t secret_rotation_at;
 	int64_t secret_rotated_at;
+	const char *rotation_by; /* us, peer or NULL: rotation.h */
+	int64_t rotation_attempt_until;
 	int64_t auto_rotate_interval_days;
 	int64_t last_synced_at;
 	int64_t transport_failures;
@@ -52,10 +54,16 @@ bool peer_is_live(const struct peer *peer);
 /* The Peer object of the client API; no secrets. */
 void peer_write(struct buf *out, const struct peer *peer);
 
-/* Opened secrets; NULL when there is none or it does not open. */
+/*
+ * Opened secrets; NULL when there is none or it does not open. The first signs
+ * and verifies; the other one verifies too, while it may. In a rotation that
+ * the peer knows of the new secret is the first, and when the grace is over
+ * there is no other, whatever the row still holds.
+ */
+enum { ROTATION_GRACE_MS = 15 * 60 * 1000 };
 const char *peer_secret(
     struct arena *arena, const struct node *node, const struct peer *peer);
-const char *peer_pending_secret(
+const char *peer_other_secret(
     struct arena *arena, const struct node *node, const struct peer *peer);
 struct bytes peer_seal(struct arena *arena, const struct node *node,
     int64_t peer, const char *secret);
@@ -63,7 +71,7 @@ const char *peer_open(struct arena *arena, const struct node *node,
     int64_t peer, struct bytes box);
 
 /* Which of the peer's secrets a signature within the window is made with. */
-enum peer_secret_kind { PEER_NO_SECRET, PEER_SECRET, PEER_PENDING_SECRET };
+enum peer_secret_kind { PEER_NO_SECRET, PEER_SECRET, PEER_OTHER_SECRET };
 enum peer_secret_kind peer_verify(struct arena *arena, const struct node *node,
     const struct peer *peer, const struct sign_headers *headers,
     struct bytes body);
@@ -78,6 +86,11 @@ enum peer_secret_kind peer_verify(struct arena *arena, const struct node *node,
  * signature covers body as received.
  */
 MUST_CHECK bool peer_authenticate(struct tx *tx, const struct node *node,
+    const struct sign_headers *headers, struct bytes body, struct peer *peer,
+    struct err *err);
+
+/* The same for what may come twice: no nonce is asked for or remembered. */
+MUST_CHECK bool peer_authenticate_again(struct tx *tx, const struct node *node,
     const struct sign_headers *headers, struct bytes body, struct peer *peer,
     struct err *err);
 

@@ -2,7 +2,8 @@
 SELECT id, origin, host, instance_name, status, instance_id, hmac_secret,
        pending_hmac_secret, offered_secret, offered_at, initiated_at,
        attempt_until, approval_token, nonce_supported, secret_rotation_at,
-       secret_rotated_at, auto_rotate_interval_days, last_synced_at,
+       secret_rotated_at, rotation_by, rotation_attempt_until,
+       auto_rotate_interval_days, last_synced_at,
        transport_failures, last_failure_at, last_seen_at, created_at
   FROM federation_peers WHERE origin = $1;
 
@@ -10,7 +11,8 @@ SELECT id, origin, host, instance_name, status, instance_id, hmac_secret,
 SELECT id, origin, host, instance_name, status, instance_id, hmac_secret,
        pending_hmac_secret, offered_secret, offered_at, initiated_at,
        attempt_until, approval_token, nonce_supported, secret_rotation_at,
-       secret_rotated_at, auto_rotate_interval_days, last_synced_at,
+       secret_rotated_at, rotation_by, rotation_attempt_until,
+       auto_rotate_interval_days, last_synced_at,
        transport_failures, last_failure_at, last_seen_at, created_at
   FROM federation_peers WHERE id = $1;
 
@@ -18,7 +20,8 @@ SELECT id, origin, host, instance_name, status, instance_id, hmac_secret,
 SELECT id, origin, host, instance_name, status, instance_id, hmac_secret,
        pending_hmac_secret, offered_secret, offered_at, initiated_at,
        attempt_until, approval_token, nonce_supported, secret_rotation_at,
-       secret_rotated_at, auto_rotate_interval_days, last_synced_at,
+       secret_rotated_at, rotation_by, rotation_attempt_until,
+       auto_rotate_interval_days, last_synced_at,
        transport_failures, last_failure_at, last_seen_at, created_at
   FROM federation_peers ORDER BY created_at, id;
 
@@ -54,7 +57,7 @@ UPDATE federation_peers
 -- Both secrets verify until the other side has shown which one it uses.
 UPDATE federation_peers
    SET hmac_secret = $2, pending_hmac_secret = $3
- WHERE id = $1 AND hmac_secret IN ($2, $4) AND secret_rotation_at IS NULL;
+ WHERE id = $1 AND hmac_secret IN ($2, $4) AND rotation_by IS NULL;
 
 -- name: peer_trial :none
 UPDATE federation_peers

@@ -366,7 +366,7 @@ Test(handshake, a_counter_that_our_secret_signed_is_taken)
 	cr_expect_str_eq(reply.body, "{\"accepted\":true}");
 	cr_expect_eq(
 	    world_relay(nova, test_peer_origin(luna), "theirs").status, 200);
-	cr_expect_null(world_pending_secret(nova, test_peer_origin(luna)));
+	cr_expect_null(world_other_secret(nova, test_peer_origin(luna)));
 	reply = world_ended(&call);
 	cr_expect_eq(reply.status, 200, "%s", reply.body);
 	cr_expect_str_eq(world_secret(nova, test_peer_origin(luna)), "theirs");
@@ -445,7 +445,7 @@ Test(handshake, a_secret_planted_while_we_initiate_never_becomes_the_peers)
 		cr_expect_str_eq(sent_secret(i), sent_secret(0));
 	cr_expect_str_eq(
 	    world_secret(nova, test_peer_origin(luna)), sent_secret(0));
-	cr_expect_null(world_pending_secret(nova, test_peer_origin(luna)));
+	cr_expect_null(world_other_secret(nova, test_peer_origin(luna)));
 	cr_expect_eq(
 	    world_relay(nova, test_peer_origin(luna), "planted").status, 401);
 }
@@ -476,5 +476,5 @@ Test(handshake, the_smaller_origins_secret_stands_once_she_says_so)
 	cr_expect_str_eq(world_secret(nova, test_peer_origin(luna)), "hers");
 	cr_expect_eq(
 	    world_relay(nova, test_peer_origin(luna), "hers").status, 200);
-	cr_expect_null(world_pending_secret(nova, test_peer_origin(luna)));
+	cr_expect_null(world_other_secret(nova, test_peer_origin(luna)));
 }

@@ -130,6 +130,43 @@ struct world_call *world_accept_begin(
 	    world, ACCEPT, NULL, accept_body(world, origin, secret));
 }
 
+/* ---- rotation ---- */
+
+static const char *rotate_path(struct world *world, const char *origin)
+{
+	return arena_printf(world->arena, "/api/federation/peers/%s/rotate",
+	    test_db_text(world->arena, world->node->database,
+		arena_printf(world->arena,
+		    "SELECT id::text AS t FROM federation_peers"
+		    " WHERE origin = '%s'",
+		    origin)));
+}
+
+struct test_reply world_rotate(struct world *world, const char *origin)
+{
+	return test_post(world->arena, world->node->port,
+	    rotate_path(world, origin), world->token, NULL);
+}
+
+struct world_call *world_rotate_begin(struct world *world, const char *origin)
+{
+	return call_begin(
+	    world, rotate_path(world, origin), world->token, NULL);
+}
+
+struct test_reply world_rotate_by(struct world *world, const char *origin,
+    const char *secret, const char *fresh)
+{
+	return world_send(world,
+	    &(const struct signed_request){
+		.path = "/api/federation/peer/rotate",
+		.origin = origin,
+		.secret = secret,
+		.body =
+		    arena_printf(world->arena, "{\"newSecret\":\"%s\"}", fresh),
+	    });
+}
+
 /* ---- what the database says ---- */
 
 void world_sql(struct world *world, const char *format, ...)
@@ -184,9 +221,9 @@ const char *world_secret(struct world *world, const char *origin)
 	return secret_of(world, origin, peer_secret);
 }
 
-const char *world_pending_secret(struct world *world, const char *origin)
+const char *world_other_secret(struct world *world, const char *origin)
 {
-	return secret_of(world, origin, peer_pending_secret);
+	return secret_of(world, origin, peer_other_secret);
 }
 
 /* ---- signed requests ---- */

@@ -36,11 +36,18 @@ struct world_call *world_accept_begin(
     struct world *world, const char *origin, const char *secret);
 struct test_reply world_ended(struct world_call **call);
 
+/* Rotation, by the administrator. */
+struct test_reply world_rotate(struct world *world, const char *origin);
+struct world_call *world_rotate_begin(struct world *world, const char *origin);
+/* The same by the peer, signed with its secret. */
+struct test_reply world_rotate_by(struct world *world, const char *origin,
+    const char *secret, const char *fresh);
+
 /* "" when there is no such peer. */
 const char *world_status(struct world *world, const char *origin);
 /* The opened secrets of a peer's row; NULL: none. */
 const char *world_secret(struct world *world, const char *origin);
-const char *world_pending_secret(struct world *world, const char *origin);
+const char *world_other_secret(struct world *world, const char *origin);
 /* One SQL statement on its database. */
 void world_sql(struct world *world, const char *format, ...) PRINTF(2, 3);
 
