@@ -1,15 +1,13 @@
 #include "common/base/id.h"
 #include "common/chat/message.h"
 #include "common/federation/outbox_message.h"
-#include "common/federation/person.h"
-#include "frontd/request.h"
+#include "frontd/target.h"
 
 enum {
 	PAGE_DEFAULT = 50,
 	EVENTS_DEFAULT = 100,
 	EVENTS_MAX = 500,
 	CONTENT_READ_MAX = 1024 * 1024,
-	INSTANCE_MAX = 512,
 	BODY_MAX = 1024 * 1024
 };
 
@@ -22,65 +20,6 @@ static bool dm_list(struct request *req, struct err *err)
 
 	return channel_list_json(req->tx, req->user.id, &json, err) &&
 	    reply_json(req, 200, json);
-}
-
-/* Whoever is said to be at home on another port of our host is nobody. */
-static bool is_elsewhere(const struct request *req, const char *host, int port)
-{
-	const struct origin *ours = &req->node->origin;
-
-	return port && port != ours->port && strcmp(host, ours->host) == 0;
-}
-
-/* A person of another node, who may not be known here yet. */
-static bool target_remote(struct request *req, const char *home_user_id,
-    const char *instance, struct user *target, struct err *err)
-{
-	int port;
-	struct person person = {
-		.host = instance_host(req->arena, instance, &port),
-		.home_user_id = home_user_id,
-		.wanted = true,
-	};
-
-	if (!person.host || is_elsewhere(req, person.host, port))
-		return err_set(err, ERR_INVALID, "Invalid home instance");
-	if (!persons_find(req->tx, req->node, &person, 1, err) ||
-	    !persons_make(req->tx, req->node, NULL, &person, 1, err))
-		return false;
-	if (!person.id || person.is_gone)
-		return err_set(err, ERR_ABSENT, "User not found");
-	return user_by_id(req->tx, person.id, target, err);
-}
-
-static bool target_local(
-    struct request *req, int64_t id, struct user *target, struct err *err)
-{
-	if (!user_by_id(req->tx, id, target, err))
-		return err->code == ERR_ABSENT
-		    ? err_set(err, ERR_ABSENT, "User not found")
-		    : false;
-	if (target->is_deleted)
-		return err_set(err, ERR_ABSENT, "User not found");
-	return true;
-}
-
-static bool target_read(
-    struct request *req, struct user *target, struct err *err)
-{
-	struct json_in in = json_read(req->arena, req->body, err);
-	int64_t id = json_id_opt(&in, "userId");
-	const char *home_user_id =
-	    json_text_opt(&in, "homeUserId", HOME_USER_ID_MAX);
-	const char *instance = json_text_opt(&in, "homeInstance", INSTANCE_MAX);
-
-	if (!json_done(&in))
-		return false;
-	if (home_user_id && *home_user_id && instance && *instance)
-		return target_remote(req, home_user_id, instance, target, err);
-	if (!id)
-		return err_set(err, ERR_INVALID, "userId is required");
-	return target_local(req, id, target, err);
 }
 
 /* POST /api/dm */

@@ -5,6 +5,7 @@ static const struct route *const tables[] = {
 	auth_routes,
 	user_routes,
 	dm_routes,
+	group_routes,
 	peer_routes,
 	relay_routes,
 };

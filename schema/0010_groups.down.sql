@@ -1,1 +1,2 @@
-SELECT 1;
+DROP TABLE events_heard;
+DROP TABLE dm_departures;

@@ -51,11 +51,13 @@ static void put_files(struct json_out *out, struct arena *arena,
 
 struct place {
 	const char *federated_id; /* of a group */
+	bool is_local;		  /* a group nobody elsewhere knows of */
 	bool to_all;
 };
 
 static const struct shape place_shape[] = {
 	SHAPE(TEXT, struct place, federated_id, NULL),
+	SHAPE(BOOL, struct place, is_local, NULL),
 	SHAPE(BOOL, struct place, to_all, NULL),
 	SHAPE_END(struct place),
 };
@@ -162,5 +164,6 @@ bool outbox_add_message(struct tx *tx, const struct node *node,
 	if (!sql_one(tx, &SQL_outbox_place, place_shape, &entry.place, err,
 		v_id(message->dm_channel_id)))
 		return false;
-	return add(tx, &entry, &targets, event_type, err);
+	return entry.place.is_local ||
+	    add(tx, &entry, &targets, event_type, err);
 }
