@@ -59,6 +59,7 @@ void call_send(struct call *call)
 	};
 
 	observe_call(call);
+	gate_served(call->dispatch, call->ex, call->match->route, reply.status);
 	gate_headers(call->ex, &reply);
 	http_reply(call->ex, &reply);
 	call_free(call);

@@ -96,6 +96,9 @@ MUST_CHECK bool gate_body(struct dispatch *dispatch, struct http_exchange *ex,
 /* What a handler reads as the body: text/plain is but a JSON string. */
 struct bytes gate_text(const struct http_exchange *ex);
 void gate_headers(struct http_exchange *ex, struct http_reply *reply);
+/* How it ended: who is verified is no stranger. */
+void gate_served(struct dispatch *dispatch, struct http_exchange *ex,
+    const struct route *route, int status);
 
 /* ---- observe.c: metrics and the line in the log ---- */
 

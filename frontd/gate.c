@@ -8,6 +8,8 @@ enum { WINDOW_MS = 60 * 1000, HEADERS_MAX = 12, ORIGIN_MAX = 512 };
 /* An accept is some hundred bytes; larger ones are counted unread. */
 enum { PEEK_MAX = 8192 };
 
+static const char stranger[] = "stranger";
+
 /* What the head decided; lives in the exchange's arena. */
 struct gate {
 	struct match match; /* first: what call_match gives */
@@ -155,13 +157,41 @@ static bool count(struct dispatch *dispatch, struct http_exchange *ex,
 	return gate->state.allowed;
 }
 
-/* Peers have counters of their own, after their signature is verified. */
+/*
+ * Peers have counters of their own, after their signature is verified. Until
+ * then everybody is a stranger: of an address only so many may be under way or
+ * have failed, and who is verified is taken off again (gate_served).
+ */
+static bool stranger_fits(struct dispatch *dispatch, struct http_exchange *ex)
+{
+	bool fits = count(
+	    dispatch, ex, stranger, dispatch->conf->rate_general, WINDOW_MS);
+
+	gate_of(ex)->counted = !fits;
+	return fits;
+}
+
+static bool is_stranger_route(const struct route *route)
+{
+	return route->who == PEER && !route->rate_max;
+}
+
+void gate_served(struct dispatch *dispatch, struct http_exchange *ex,
+    const struct route *route, int status)
+{
+	if (is_stranger_route(route) && status != 401 && status != 403)
+		limit_give_back(dispatch->limit, stranger,
+		    addr_limit_key(http_arena(ex), http_client(ex)));
+}
+
 static bool rate_fits(struct dispatch *dispatch, struct http_exchange *ex,
     const struct route *route)
 {
 	if (!route)
 		return count(dispatch, ex, "general",
 		    dispatch->conf->rate_general, WINDOW_MS);
+	if (is_stranger_route(route))
+		return stranger_fits(dispatch, ex);
 	if (route->who == PEER)
 		return true;
 	if (route->rate_max)

@@ -6,7 +6,7 @@
 
 /* Lines of refusals in an interval; the rest is summed up in one. */
 enum { REFUSAL_LINES_MAX = 20, REFUSAL_WINDOW_MS = 10000 };
-enum { ROUTES_MAX = 64 };
+enum { ROUTES_MAX = 256 };
 
 /* "GET//api/dm": a method and a route. */
 static const char *method_route_names[ROUTES_MAX + 1];
@@ -37,7 +37,8 @@ static const char *reason_names[COUNT(rejections) + 1];
 static const char *const auth_reasons[] = { "password", "token", "not_admin",
 	"signature", "unknown_peer", NULL };
 /* A scope that is not named is a route. */
-static const char *const limit_scopes[] = { "general", "peer", "route", NULL };
+static const char *const limit_scopes[] = { "general", "peer", "stranger",
+	"route", NULL };
 
 static struct metric requests_total = {
 	.name = "http_requests_total",
@@ -78,7 +79,7 @@ static struct metric auth_failures = {
 static struct metric limited_total = {
 	.name = "rate_limited_total",
 	.help = "Requests beyond a rate: all of an address, a route's, a "
-		"peer's.",
+		"peer's, an address's that proves nothing.",
 	.type = METRIC_COUNTER,
 	.label = "scope",
 	.values = limit_scopes,

@@ -237,3 +237,11 @@ struct limit_state limit_count(struct limit *limit, const char *scope,
 	state.reset_s = (entry->ends_ms - now + 999) / 1000;
 	return state;
 }
+
+void limit_give_back(struct limit *limit, const char *scope, const char *key)
+{
+	struct entry *entry = entry_find(limit, limit_hash(limit, scope, key));
+
+	if (entry && entry->count > 0 && entry->ends_ms > clock_steady_ms())
+		entry->count--;
+}

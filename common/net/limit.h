@@ -24,5 +24,7 @@ void limit_free(struct limit **limit);
 /* Counts one under (scope, key); max 0 means no limit. */
 struct limit_state limit_count(struct limit *limit, const char *scope,
     const char *key, int64_t max, int64_t window_ms);
+/* One that was counted in this window was no such thing after all. */
+void limit_give_back(struct limit *limit, const char *scope, const char *key);
 
 #endif

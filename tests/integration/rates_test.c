@@ -1,6 +1,8 @@
 /* How many requests of one address are served. */
 #include <criterion/criterion.h>
 
+#include "common/base/clock.h"
+#include "common/crypto/sign.h"
 #include "tests/lib/test_db.h"
 #include "tests/lib/test_http.h"
 #include "tests/lib/test_node.h"
@@ -98,6 +100,73 @@ Test(rates, behind_a_proxy_the_right_most_address_counts,
 	cr_expect_eq(status_from("2001:db8::1"), 200);
 	cr_expect_eq(status_from("2001:db8::2"), 200);
 	cr_expect_eq(status_from("2001:db8::3"), 429, "one /64");
+}
+
+/* ---- who claims to be a peer ---- */
+
+#define LUNA "https://luna.example"
+#define LUNAS "luna's secret"
+
+static void begin_with_peer(void)
+{
+	begin_behind_proxy();
+	test_db_script(node->database,
+	    "UPDATE instance_settings SET peer_accept_policy = 'open'");
+	cr_assert_eq(
+	    test_post(arena, node->port, "/api/federation/peer/accept", NULL,
+		"{\"sourceOrigin\":\"" LUNA "\","
+		"\"hmacSecret\":\"" LUNAS "\"}")
+		.status,
+	    200);
+}
+
+static struct test_reply relay_from(
+    const char *address, const char *path, const char *secret)
+{
+	static const char body[] =
+	    "{\"version\":1,\"sourceInstance\":\"" LUNA "\",\"events\":[]}";
+	const char *timestamp =
+	    arena_printf(arena, "%" PRId64, clock_wall_ms());
+	const char *nonce = nonce_fresh(arena);
+	char signature[SIGN_TEXT_MAX];
+
+	sign_make(secret, timestamp, nonce,
+	    (struct bytes){ body, strlen(body) }, signature);
+	return test_http(arena, node->port,
+	    &(struct test_request){ .method = "POST",
+		.path = path,
+		.body = body,
+		.headers = arena_printf(arena,
+		    "X-Forwarded-For: %s\r\nX-Federation-Origin: " LUNA
+		    "\r\nX-Federation-Timestamp: %s\r\n"
+		    "X-Federation-Nonce: %s\r\n"
+		    "X-Federation-Signature: %s\r\n",
+		    address, timestamp, nonce, signature) });
+}
+
+Test(rates, who_proves_nothing_is_counted_by_address_and_costs_no_peer_anything,
+    .init = begin_with_peer, .fini = end, .timeout = 300)
+{
+	static const char relay[] = "/api/federation/relay";
+	static const char rotate[] = "/api/federation/peer/rotate";
+	struct test_reply reply;
+
+	for (int i = 0; i < 10; i++) {
+		reply = relay_from("192.0.2.1", relay, LUNAS);
+		cr_expect_eq(reply.status, 200, "%d: %s", i, reply.body);
+		cr_expect_null(test_header(arena, &reply, "x-ratelimit-limit"));
+	}
+	cr_expect_eq(relay_from("2001:db8::1", relay, "forged").status, 401);
+	cr_expect_eq(relay_from("2001:db8::2", rotate, "forged").status, 401);
+	reply = relay_from("2001:db8::3", relay, "forged");
+	cr_expect_eq(reply.status, 429);
+	cr_expect_str_eq(
+	    test_text(arena, &reply, "message"), "Rate limit exceeded");
+	cr_expect_not_null(test_header(arena, &reply, "retry-after"));
+	cr_expect_eq(
+	    relay_from("2001:db8:0:1::1", relay, "forged").status, 401);
+	cr_expect_eq(relay_from("192.0.2.1", relay, LUNAS).status, 200);
+	cr_expect_eq(status_from("2001:db8::4"), 200, "people count apart");
 }
 
 /* ---- the handshake's own counter, as recorded ---- */

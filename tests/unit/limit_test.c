@@ -49,6 +49,29 @@ Test(limit, scopes_and_keys_are_counted_apart)
 	limit_free(&limit);
 }
 
+Test(limit, what_is_given_back_may_be_used_again)
+{
+	struct limit *limit = limit_new(10);
+
+	limit_give_back(limit, "a", "b");
+	for (int i = 0; i < 5; i++) {
+		cr_expect(counts(limit, "a", "b"));
+		limit_give_back(limit, "a", "b");
+	}
+	cr_expect(counts(limit, "a", "b"));
+	cr_expect(counts(limit, "a", "b"));
+	cr_expect_not(counts(limit, "a", "b"));
+	limit_give_back(limit, "a", "c");
+	cr_expect_not(counts(limit, "a", "b"));
+	/* Of an earlier window: nothing of this one. */
+	clock_shift_ms(60000);
+	limit_give_back(limit, "a", "b");
+	cr_expect(counts(limit, "a", "b"));
+	cr_expect(counts(limit, "a", "b"));
+	cr_expect_not(counts(limit, "a", "b"));
+	limit_free(&limit);
+}
+
 Test(limit, zero_means_no_limit)
 {
 	struct limit *limit = limit_new(1);
