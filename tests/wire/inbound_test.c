@@ -98,14 +98,7 @@ Test(wire_inbound, accept_body_errors_012, .timeout = 300)
 
 Test(wire_inbound, admin_api_014, .timeout = 300)
 {
-	static const struct deviation deviations[] = {
-		/* Rotation comes with the whole protocol. */
-		{ 15, "rotate", 0, NULL },
-		{ 20, "rotate", 0, NULL },
-		{ 0 },
-	};
-
-	case_after_orbit("014-peer-admin-api", deviations);
+	case_after_orbit("014-peer-admin-api", NULL);
 }
 
 Test(wire_inbound, relay_authentication_120, .timeout = 300)
@@ -153,10 +146,9 @@ Test(wire_inbound, relay_body_rules_121, .timeout = 300)
 Test(wire_inbound, relay_size_limit_122, .timeout = 300)
 {
 	static const struct deviation deviations[] = {
-		/* Sync and rotation come with the whole protocol. */
+		/* Sync comes with the whole protocol. */
 		{ 3, "sync", 0, NULL },
 		{ 4, "sync", 0, NULL },
-		{ 5, "rotate", 0, NULL },
 		{ 0 },
 	};
 	struct replay replay;
@@ -277,5 +269,45 @@ Test(wire_inbound, relay_rate_limit_124, .timeout = 300)
 	}
 	for (size_t i = first_429; i < recording.count; i++)
 		replay_exchange(&replay, &recording, i);
+	replay_end(&replay);
+}
+
+static void expect_header(struct replay *replay, const struct test_reply *reply,
+    const char *name, const char *want)
+{
+	const char *value = test_header(replay->arena, reply, name);
+
+	cr_assert_not_null(value, "%s", name);
+	cr_expect_str_eq(value, want, "%s: %s", name, value);
+}
+
+/* The record leaves out the requests between the first and the 200th. */
+Test(wire_inbound, global_rate_limit_125, .timeout = 300)
+{
+	struct replay replay;
+	struct recording recording;
+	struct test_reply reply;
+	const char *path;
+
+	recording_check();
+	replay_begin_with(&replay, "nova.test", "open", 200);
+	recording = recording_load(replay.arena, "125-global-rate-limit");
+	path = recording.exchanges[0].path;
+	replay_exchange(&replay, &recording, 0);
+	for (int sent = 1; sent < 199; sent++) {
+		reply = test_get(replay.arena, replay.port, path, NULL);
+		cr_assert_eq(reply.status, 200);
+		expect_header(&replay, &reply, "x-ratelimit-limit", "200");
+		expect_header(&replay, &reply, "x-ratelimit-remaining",
+		    arena_printf(replay.arena, "%d", 199 - sent));
+	}
+	replay_exchange(&replay, &recording, 1);
+	replay_exchange(&replay, &recording, 2);
+	reply = test_get(replay.arena, replay.port, path, NULL);
+	cr_expect_str_eq(
+	    test_text(replay.arena, &reply, "message"), "Rate limit exceeded");
+	expect_header(&replay, &reply, "x-ratelimit-remaining", "0");
+	expect_header(&replay, &reply, "retry-after",
+	    test_header(replay.arena, &reply, "x-ratelimit-reset"));
 	replay_end(&replay);
 }

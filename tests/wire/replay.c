@@ -32,13 +32,14 @@ void replay_sql(struct replay *replay, const char *sql)
 	conn_free(&conn);
 }
 
-void replay_begin(struct replay *replay, const char *host, const char *policy)
+void replay_begin_with(struct replay *replay, const char *host,
+    const char *policy, int rate_general)
 {
 	struct arena *arena = arena_new();
 	const char *settings[] = {
 		arena_printf(arena, "origin=https://%s", host),
 		"rate_limits=on",
-		"rate_general=100000",
+		arena_printf(arena, "rate_general=%d", rate_general),
 		NULL,
 	};
 
@@ -52,6 +53,11 @@ void replay_begin(struct replay *replay, const char *host, const char *policy)
 	replay->admin = test_person(replay->node, replay->port, "root");
 	replay->member = test_person(replay->node, replay->port, "member");
 	replay_sql(replay, !strcmp(host, "nova.test") ? alice_sql : bob_sql);
+}
+
+void replay_begin(struct replay *replay, const char *host, const char *policy)
+{
+	replay_begin_with(replay, host, policy, 100000);
 }
 
 void replay_end(struct replay *replay)
@@ -127,7 +133,7 @@ static bool members_agree(
 		"instanceName", "status", "lastSeenAt", "lastFailureAt",
 		"consecutiveFailures", "lastSyncedAt", "createdAt",
 		"rotationInProgress", "secretRotatedAt",
-		"autoRotateIntervalDays" };
+		"autoRotateIntervalDays", "gracePeriodMs" };
 	size_t known = 0;
 
 	for (size_t i = 0; i < COUNT(names); i++) {

@@ -37,6 +37,9 @@ struct replay {
 /* A node under https://<host>, with the people of the recordings: alice at
  * nova.test, bob at orbit.test, an admin and a member of our own. */
 void replay_begin(struct replay *replay, const char *host, const char *policy);
+/* With the limit of requests a minute and address. */
+void replay_begin_with(struct replay *replay, const char *host,
+    const char *policy, int rate_general);
 void replay_end(struct replay *replay);
 
 /* Makes the node take peer (https://<host>) with this secret. */
