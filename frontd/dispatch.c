@@ -53,6 +53,7 @@ void call_send(struct call *call)
 	const struct request *req = &call->req;
 	struct http_reply reply = {
 		.status = req->status,
+		.content_type = req->reply_type,
 		.body = buf_bytes(&req->reply),
 		.headers = req->reply_headers,
 		.header_count = req->reply_header_count,

@@ -48,10 +48,22 @@ static void header_int(struct header_list *list, const char *name, int64_t n)
 	header_add(list, name, arena_printf(list->arena, "%" PRId64, n));
 }
 
+/* Has the handler said itself who may read it? */
+static bool is_open(const struct header_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->headers[i].name,
+			"access-control-allow-origin") == 0)
+			return true;
+	return false;
+}
+
 static void add_cors(struct header_list *list, const struct http_head *head)
 {
 	const char *origin = http_head_get(head, "origin");
 
+	if (is_open(list))
+		return;
 	header_add(list, "vary", "Origin");
 	header_add(list, "access-control-allow-credentials", "true");
 	if (origin && strlen(origin) <= ORIGIN_MAX)
@@ -227,18 +239,27 @@ struct bytes gate_text(const struct http_exchange *ex)
 	    : http_body(ex);
 }
 
-static bool media_fits(
-    struct http_exchange *ex, const char *type, struct http_reply *reply)
+/* Text and JSON, or activities. */
+static bool is_taken(const struct route *route, const char *type)
+{
+	if (route->who == INBOX)
+		return is_media(type, "application/activity+json") ||
+		    is_media(type, "application/ld+json");
+	return is_media(type, "application/json") ||
+	    is_media(type, "text/plain");
+}
+
+static bool media_fits(struct http_exchange *ex, const struct route *route,
+    struct http_reply *reply)
 {
 	const struct http_head *head = http_head(ex);
+	const char *type = http_head_get(head, "content-type");
 	struct arena *arena = http_arena(ex);
 
 	if (!takes_body(head->method) || (!type && !head->has_body) ||
 	    (!type && head->content_length == 0))
 		return true;
-	if (!type ||
-	    (!is_media(type, "application/json") &&
-		!is_media(type, "text/plain"))) {
+	if (!type || !is_taken(route, type)) {
 		reply_layer(arena, reply, 415, "FST_ERR_CTP_INVALID_MEDIA_TYPE",
 		    arena_printf(arena, "Unsupported Media Type: %s",
 			type ? type : "undefined"));
@@ -270,6 +291,25 @@ static void say_too_large(struct arena *arena, struct http_reply *reply)
 
 /* ---- the head ---- */
 
+static bool size_fits(struct http_exchange *ex, const struct route *route,
+    struct http_reply *reply)
+{
+	if (http_head(ex)->content_length <= route->body_max)
+		return true;
+	say_too_large(http_arena(ex), reply);
+	return false;
+}
+
+/* Which of the two is looked at first is part of each contract. */
+static bool size_and_media_fit(struct http_exchange *ex,
+    const struct route *route, struct http_reply *reply)
+{
+	if (route->who == INBOX)
+		return size_fits(ex, route, reply) &&
+		    media_fits(ex, route, reply);
+	return media_fits(ex, route, reply) && size_fits(ex, route, reply);
+}
+
 static bool head_fits(struct dispatch *dispatch, struct http_exchange *ex,
     struct http_reply *reply)
 {
@@ -288,13 +328,7 @@ static bool head_fits(struct dispatch *dispatch, struct http_exchange *ex,
 		    arena, head, found == ROUTE_UNKNOWN ? 404 : 405, reply);
 		return false;
 	}
-	if (!media_fits(ex, http_head_get(head, "content-type"), reply))
-		return false;
-	if (head->content_length > gate->match.route->body_max) {
-		say_too_large(arena, reply);
-		return false;
-	}
-	return true;
+	return size_and_media_fit(ex, gate->match.route, reply);
 }
 
 int64_t gate_head(struct http_exchange *ex, struct http_reply *reply, void *arg)

@@ -226,9 +226,9 @@ static const char *auth_reason(const struct call *call)
 	enum route_who who = call->match->route->who;
 
 	if (call->err.code == ERR_UNAUTHORIZED)
-		return who == PASSWORD ? "password"
-		    : who == PEER      ? "signature"
-				       : "token";
+		return who == PASSWORD		  ? "password"
+		    : who == PEER || who == INBOX ? "signature"
+						  : "token";
 	if (call->err.code != ERR_FORBIDDEN)
 		return NULL;
 	if (who == ADMIN && !call->req.user.is_admin)

@@ -33,6 +33,7 @@ const char *query_text(const struct request *req, const char *name)
 static void reply_begin(struct request *req, int status)
 {
 	req->status = status;
+	req->reply_type = NULL;
 	buf_init(&req->reply, req->arena, REPLY_MAX);
 }
 
@@ -48,6 +49,14 @@ bool reply_shape(struct request *req, int status, const struct shape *shape,
 {
 	reply_begin(req, status);
 	json_write_shape(&req->reply, shape, record);
+	return true;
+}
+
+bool reply_as(
+    struct request *req, int status, const char *type, const char *text)
+{
+	reply_json(req, status, text);
+	req->reply_type = type;
 	return true;
 }
 

@@ -35,6 +35,7 @@ struct request {
 	/* what the handler leaves */
 	int status;
 	struct buf reply;
+	const char *reply_type; /* NULL: JSON */
 	struct http_header reply_headers[8];
 	size_t reply_header_count;
 	int64_t parked_ask;
@@ -56,6 +57,9 @@ bool reply_shape(struct request *req, int status, const struct shape *shape,
 /* {"error":text,"statusCode":status}, and the transaction is committed. */
 bool reply_text(struct request *req, int status, const char *text);
 bool reply_success(struct request *req); /* 200 {"success":true} */
+/* Anything else; type is what Content-Type says. */
+bool reply_as(
+    struct request *req, int status, const char *type, const char *text);
 void reply_header(struct request *req, const char *name, const char *value);
 
 bool request_park(struct request *req, const struct ask *ask,
@@ -65,8 +69,9 @@ bool request_park(struct request *req, const struct ask *ask,
 struct route {
 	const char *method;
 	const char *pattern; /* "/api/dm/:id/messages" */
-	/* PASSWORD: anyone; as many at once as may be hashed. */
-	enum route_who { ANYONE, PASSWORD, USER, ADMIN, PEER } who;
+	/* PASSWORD: anyone; as many at once as may be hashed.
+	 * INBOX: who signs an activity, which has media types of its own. */
+	enum route_who { ANYONE, PASSWORD, USER, ADMIN, PEER, INBOX } who;
 	int64_t body_max;
 	int64_t rate_max; /* 0: the general counter */
 	int64_t rate_window_ms;
@@ -79,5 +84,8 @@ extern const struct route group_routes[];
 extern const struct route peer_routes[];
 extern const struct route relay_routes[];
 extern const struct route instance_routes[];
+extern const struct route discovery_routes[];
+extern const struct route actor_routes[];
+extern const struct route actors_routes[];
 
 #endif

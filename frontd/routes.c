@@ -8,6 +8,9 @@ static const struct route *const tables[] = {
 	group_routes,
 	peer_routes,
 	relay_routes,
+	discovery_routes,
+	actor_routes,
+	actors_routes,
 };
 
 /* Next segment of a path; the rest is kept in *path. NULL: no more. */

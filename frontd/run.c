@@ -21,7 +21,7 @@ static bool caller_check(
 /* Without a body a handler of the client API sees an empty object. */
 static void body_fill(struct request *req, const struct route *route)
 {
-	if (req->body.len == 0 && route->who != PEER)
+	if (req->body.len == 0 && route->who != PEER && route->who != INBOX)
 		req->body = (struct bytes){ "{}", 2 };
 }
 

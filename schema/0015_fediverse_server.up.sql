@@ -16,6 +16,21 @@ CREATE UNIQUE INDEX fediverse_actors_by_name ON fediverse_actors (lower(username
 CREATE UNIQUE INDEX fediverse_actors_instance ON fediverse_actors (is_instance)
     WHERE is_instance;
 
+CREATE TABLE fediverse_followers (
+    actor_id uuid NOT NULL REFERENCES fediverse_actors ON DELETE CASCADE,
+    follower text NOT NULL CHECK (octet_length(follower) <= 2048),
+    inbox text NOT NULL,
+    shared_inbox text,
+    follow_id text NOT NULL,
+    accepted_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (actor_id, follower)
+);
+COMMENT ON TABLE fediverse_followers IS
+    'Who follows our actors; without accepted_at somebody has yet to answer.';
+CREATE INDEX fediverse_followers_by_follower ON fediverse_followers (follower);
+GRANT SELECT, INSERT, UPDATE, DELETE ON fediverse_followers TO postrider_frontd;
+
 -- Who is deleted here is gone there, too.
 CREATE FUNCTION fediverse_actor_follows_person() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

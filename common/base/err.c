@@ -15,6 +15,7 @@ const struct err_rule err_rules[ERR_CODES] = {
 	[ERR_CONFLICT]        = { 409, "duplicate",               GIVE_UP,   LOG_INFO  },
 	[ERR_TOO_LARGE]       = { 413, "missing_message_payload", GIVE_UP,   LOG_INFO  },
 	[ERR_MEDIA_TYPE]      = { 415, "missing_message_payload", GIVE_UP,   LOG_INFO  },
+	[ERR_GONE]            = { 410, "unknown_message",         GIVE_UP,   LOG_INFO  },
 	[ERR_TOO_MANY]        = { 429, "processing_error",        TRY_LATER, LOG_INFO  },
 	[ERR_BUSY]            = { 503, "processing_error",        TRY_LATER, LOG_WARN  },
 	[ERR_GATEWAY]         = { 502, "processing_error",        TRY_LATER, LOG_WARN  },

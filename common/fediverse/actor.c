@@ -23,6 +23,24 @@ const struct shape actor_shape[] = {
 static const char *const kinds[] = { "Person", "Service", "Application",
 	"Group" };
 
+struct is_on {
+	bool fediverse;
+};
+
+static const struct shape is_on_shape[] = {
+	SHAPE(BOOL, struct is_on, fediverse, NULL),
+	SHAPE_END(struct is_on),
+};
+
+bool fediverse_check(struct tx *tx, struct err *err)
+{
+	struct is_on is;
+
+	if (!sql_one(tx, &SQL_fediverse_on, is_on_shape, &is, err))
+		return false;
+	return is.fediverse || err_set(err, ERR_ABSENT, "Not found");
+}
+
 /* ---- finding ---- */
 
 bool actor_by_name(struct tx *tx, const char *username, struct actor *actor,
@@ -50,6 +68,25 @@ bool actor_instance(
     struct tx *tx, struct actor *actor, bool *found, struct err *err)
 {
 	return sql_opt(tx, &SQL_actor_instance, actor_shape, actor, found, err);
+}
+
+struct total {
+	int64_t total;
+};
+
+static const struct shape total_shape[] = {
+	SHAPE(INT, struct total, total, NULL),
+	SHAPE_END(struct total),
+};
+
+bool actor_count(struct tx *tx, int64_t *total, struct err *err)
+{
+	struct total row;
+
+	if (!sql_one(tx, &SQL_actor_count, total_shape, &row, err))
+		return false;
+	*total = row.total;
+	return true;
 }
 
 bool actor_list(struct tx *tx, struct rows *actors, struct err *err)

@@ -37,6 +37,9 @@ struct actor {
 /* As the administrator sees it; no key. */
 extern const struct shape actor_shape[];
 
+/* ERR_ABSENT while the setting fediverse is off. */
+MUST_CHECK bool fediverse_check(struct tx *tx, struct err *err);
+
 /* Deleted ones are found, too. Names in any case, without the instance. */
 MUST_CHECK bool actor_by_name(struct tx *tx, const char *username,
     struct actor *actor, bool *found, struct err *err);
@@ -44,6 +47,8 @@ MUST_CHECK bool actor_by_id(struct tx *tx, const char *id, struct actor *actor,
     bool *found, struct err *err);
 MUST_CHECK bool actor_by_user(struct tx *tx, int64_t user, struct actor *actor,
     bool *found, struct err *err);
+/* How many live here, the instance apart. */
+MUST_CHECK bool actor_count(struct tx *tx, int64_t *total, struct err *err);
 MUST_CHECK bool actor_list(struct tx *tx, struct rows *actors, struct err *err);
 
 struct actor_draft {

@@ -1,3 +1,6 @@
+-- name: fediverse_on :one
+SELECT fediverse FROM instance_settings;
+
 -- name: actor_by_name :opt
 SELECT id::text, user_id, username, kind, display_name, is_instance,
        approves_followers, public_key_pem, private_key, created_at, key_made_at,
@@ -27,6 +30,10 @@ SELECT id::text, user_id, username, kind, display_name, is_instance,
        approves_followers, public_key_pem, private_key, created_at, key_made_at,
        deleted_at
   FROM fediverse_actors ORDER BY created_at, id LIMIT 1000;
+
+-- name: actor_count :one
+SELECT count(*) AS total FROM fediverse_actors
+ WHERE NOT is_instance AND deleted_at IS NULL;
 
 -- name: actor_fresh_id :one
 SELECT gen_random_uuid()::text AS id;

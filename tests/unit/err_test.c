@@ -54,6 +54,7 @@ Test(err, every_code_means_something_to_everybody)
 		{ ERR_CONFLICT,        409, "duplicate",               GIVE_UP },
 		{ ERR_TOO_LARGE,       413, "missing_message_payload", GIVE_UP },
 		{ ERR_MEDIA_TYPE,      415, "missing_message_payload", GIVE_UP },
+		{ ERR_GONE,            410, "unknown_message",         GIVE_UP },
 		{ ERR_TOO_MANY,        429, "processing_error",        TRY_LATER },
 		{ ERR_BUSY,            503, "processing_error",        TRY_LATER },
 		{ ERR_GATEWAY,         502, "processing_error",        TRY_LATER },
