@@ -81,6 +81,7 @@ extern const struct route auth_routes[];
 extern const struct route user_routes[];
 extern const struct route dm_routes[];
 extern const struct route group_routes[];
+extern const struct route reaction_routes[];
 extern const struct route peer_routes[];
 extern const struct route relay_routes[];
 extern const struct route instance_routes[];

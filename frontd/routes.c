@@ -6,6 +6,7 @@ static const struct route *const tables[] = {
 	user_routes,
 	dm_routes,
 	group_routes,
+	reaction_routes,
 	peer_routes,
 	relay_routes,
 	discovery_routes,

@@ -8,7 +8,7 @@ static const char *const outcomes[] = {
 };
 static const char *const purged[] = {
 	"nonces", "s2s_requests", "sessions", "message_tombstones",
-	"dead_letters", "peer_rates", "federation_outbox",
+	"reaction_tombstones", "typing_told", "dead_letters", "peer_rates", "federation_outbox",
 	"conversation_events", "user_events", NULL
 };
 static const char *const whys[] = { "expired", NULL };

@@ -114,6 +114,8 @@ static const struct task tasks[] = {
 	{ "s2s_requests",        purge,  &SQL_sweep_requests,    10 * MINUTE_MS, NULL, 1 },
 	{ "sessions",            purge,  &SQL_sweep_sessions,    0, NULL, 1 },
 	{ "message_tombstones",  purge,  &SQL_sweep_tombstones,  DAY_MS, NULL, 1 },
+	{ "reaction_tombstones", purge,  &SQL_sweep_reaction_tombstones, DAY_MS, NULL, 1 },
+	{ "typing_told",         purge,  &SQL_sweep_typing,      HOUR_MS, NULL, 1 },
 	{ "dead_letters",        purge,  &SQL_sweep_dead_letters, 0, &janitord_conf.dead_letters_kept, 1 },
 	{ "peer_rates",          purge,  &SQL_sweep_rates,       HOUR_MS, NULL, 1 },
 	{ "federation_outbox",   expire, NULL,                   0, NULL, 1 },

@@ -30,6 +30,20 @@ DELETE FROM message_tombstones
          ORDER BY t.deleted_at LIMIT $1))
    AND deleted_at < now() - $2;
 
+-- name: sweep_reaction_tombstones :none
+DELETE FROM reaction_tombstones
+ WHERE ctid = ANY (ARRAY(
+        SELECT t.ctid FROM reaction_tombstones t
+         WHERE t.kept_since < now() - $2 - (
+                SELECT make_interval(days => federation_relay_ttl_days) FROM instance_settings)
+         ORDER BY t.kept_since LIMIT $1))
+   AND kept_since < now() - $2;
+
+-- name: sweep_typing :none
+DELETE FROM typing_told
+ WHERE told_at < now() - $2 AND ctid = ANY (ARRAY(
+        SELECT t.ctid FROM typing_told t WHERE t.told_at < now() - $2 LIMIT $1));
+
 -- name: sweep_dead_letters :none
 DELETE FROM dead_letters
  WHERE died_at < now() - $2 AND ctid = ANY (ARRAY(

@@ -29,6 +29,7 @@ const struct shape conversation_event_shape[] = {
 	SHAPE(ID,   struct conversation_event, entity_id, "entityId"),
 	SHAPE(ID,   struct conversation_event, actor_id, "actorId"),
 	SHAPE(TIME, struct conversation_event, at, "at"),
+	SHAPE_OPT(ID, struct conversation_event, message_id, "messageId"),
 	SHAPE_END(struct conversation_event),
 };
 /* clang-format on */

@@ -69,6 +69,7 @@ struct conversation_event {
 	int64_t entity_id;
 	int64_t actor_id;
 	int64_t at;
+	int64_t message_id; /* of a reaction that is or was there */
 };
 extern const struct shape conversation_event_shape[];
 

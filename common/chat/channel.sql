@@ -30,8 +30,14 @@ SELECT * FROM new;
 UPDATE dm_members SET closed = $3
  WHERE dm_channel_id = $1 AND user_id = $2 AND closed <> $3;
 
+-- The entity of a reaction's line is the reaction: which message that was under
+-- is looked up for those lines only.
 -- name: channel_events_since :many
-SELECT seq, kind, entity_id, actor_id, at
+SELECT seq, kind, entity_id, actor_id, at,
+       CASE WHEN kind IN ('reaction_added', 'reaction_removed') THEN coalesce(
+            (SELECT dm_message_id FROM dm_reactions WHERE id = entity_id),
+            (SELECT dm_message_id FROM reaction_tombstones WHERE id = entity_id))
+       END AS message_id
   FROM conversation_events
  WHERE conversation_id = $1 AND seq > $2
  ORDER BY seq

@@ -1,6 +1,7 @@
 #include "common/chat/message.h"
 
 #include "common/chat/attachment.h"
+#include "common/chat/reaction.h"
 #include "common/pg/notify.h"
 
 #include "common/chat/message.sql.h"
@@ -135,25 +136,6 @@ bool message_delete(struct tx *tx, int64_t id, int64_t author,
 
 /* ---- reading ---- */
 
-struct reaction {
-	int64_t id;
-	int64_t dm_message_id;
-	int64_t user_id;
-	const char *emoji;
-	int64_t created_at;
-};
-
-/* clang-format off */
-static const struct shape reaction_shape[] = {
-	SHAPE(ID,   struct reaction, id, "id"),
-	SHAPE(ID,   struct reaction, dm_message_id, "messageId"),
-	SHAPE(ID,   struct reaction, user_id, "userId"),
-	SHAPE(TEXT, struct reaction, emoji, "emoji"),
-	SHAPE(TIME, struct reaction, created_at, "createdAt"),
-	SHAPE_END(struct reaction),
-};
-/* clang-format on */
-
 /* All that a page shows, in one statement a kind. */
 struct page {
 	struct rows messages; /* newest first */
@@ -177,8 +159,7 @@ static bool page_hanging(struct tx *tx, struct page *page, struct err *err)
 			replied[replies++] = messages[i].reply_to_id;
 	}
 	return attachments_of(tx, ids, count, &page->files, err) &&
-	    sql_many(tx, &SQL_message_reactions, reaction_shape,
-		&page->reactions, err, v_ids(ids, count)) &&
+	    reactions_of(tx, ids, count, &page->reactions, err) &&
 	    (replies == 0 ||
 		sql_many(tx, &SQL_message_one, message_row_shape,
 		    &page->replies, err, v_ids(replied, replies)));

@@ -91,9 +91,3 @@ SELECT m.id, m.dm_channel_id, m.user_id, m.reply_to_id, m.content, m.type, m.edi
                  to_timestamp((($3 >> 22) + 1704067200000) / 1000.0)), $3)
  ORDER BY m.created_at DESC, m.id DESC
  LIMIT $2;
-
--- name: message_reactions :many
-SELECT id, dm_message_id, user_id, emoji, created_at
-  FROM dm_reactions
- WHERE dm_message_id = ANY($1::bigint[])
- ORDER BY dm_message_id, id;

@@ -79,6 +79,8 @@ struct relay_event {
 	/* The message it is about, as born at a host; id NULL: none. */
 	const char *about_host;
 	const char *about_id;
+	/* also as written elsewhere, if its author's home sent it on */
+	bool about_any_name;
 	const void *detail; /* of its type */
 
 	/* What messages say. */
@@ -88,6 +90,9 @@ struct relay_event {
 	int64_t edited_at;
 	struct attachment *files;
 	size_t file_count;
+	/* Where it was written, if its author's home sends it on; or NULL. */
+	const char *written_host;
+	const char *written_id;
 
 	int64_t channel; /* once found */
 };

@@ -82,14 +82,14 @@ static struct columns columns_of(
 	return c;
 }
 
-static void known_add(
-    struct relay_range *run, const struct relay_event *event, int64_t id)
+static void known_add(struct relay_range *run, const struct relay_event *event,
+    const char *host, const char *birth_id, int64_t id)
 {
 	const struct person *author = event->actor.person;
 
 	const struct known_message known = {
-		.host = event->about_host,
-		.birth_id = event->about_id,
+		.host = host,
+		.birth_id = birth_id,
 		.id = id,
 		.dm_channel_id = event->channel,
 		.user_id = author->id,
@@ -108,7 +108,13 @@ static void created_settle(struct relay_range *run, struct relay_event **staged,
 	const struct inserted *all = rows->items;
 
 	for (size_t i = 0; i < rows->count; i++) {
-		known_add(run, staged[i], all[i].id);
+		const struct relay_event *event = staged[i];
+
+		known_add(
+		    run, event, event->about_host, event->about_id, all[i].id);
+		if (event->written_id)
+			known_add(run, event, event->written_host,
+			    event->written_id, all[i].id);
 		event_accept(staged[i]);
 		signal_conversation(run->tx, all[i].conversation, all[i].seq);
 	}
@@ -135,6 +141,29 @@ static bool created_files(struct relay_range *run, struct relay_event **staged,
 	    run->batch->source.text, files, total, err);
 }
 
+/* Reactions may name what was sent on by where it was written. */
+static bool created_aliases(struct relay_range *run,
+    struct relay_event **staged, const struct rows *rows, struct err *err)
+{
+	struct arena *arena = tx_arena(run->tx);
+	const struct inserted *all = rows->items;
+	const char **hosts = arena_array(arena, rows->count, sizeof(*hosts));
+	const char **ids = arena_array(arena, rows->count, sizeof(*ids));
+	int64_t *messages = arena_array(arena, rows->count, sizeof(*messages));
+	size_t n = 0;
+
+	for (size_t i = 0; i < rows->count; i++) {
+		if (!staged[i]->written_id)
+			continue;
+		hosts[n] = staged[i]->written_host;
+		ids[n] = staged[i]->written_id;
+		messages[n++] = all[i].id;
+	}
+	return n == 0 ||
+	    sql_none(run->tx, &SQL_messages_alias, err, v_texts(hosts, n),
+		v_texts(ids, n), v_ids(messages, n));
+}
+
 /* What came homeward is sent on once, under our id, never back. */
 static bool send_on(struct relay_range *run, const char *event_type,
     const struct message *message, struct err *err)
@@ -157,6 +186,8 @@ static bool created_send_on(struct relay_range *run,
 			.content = event->content,
 			.edited_at = event->edited_at,
 			.created_at = event->created_at,
+			.source_instance = run->batch->source.text,
+			.source_message_id = event->message_id,
 		};
 
 		if (event->is_homeward &&
@@ -223,6 +254,7 @@ bool create_apply(struct relay_range *run, struct err *err)
 		return false;
 	created_settle(run, staged, &rows);
 	return created_files(run, staged, &rows, err) &&
+	    created_aliases(run, staged, &rows, err) &&
 	    created_send_on(run, staged, &rows, err);
 }
 

@@ -30,6 +30,12 @@ SELECT new.id, moved.id AS conversation, moved.seq
   FROM new JOIN moved ON moved.id = new.dm_channel_id
  ORDER BY new.id;
 
+-- Who names it first has the name.
+-- name: messages_alias :none
+INSERT INTO message_aliases (host, birth_id, dm_message_id)
+SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])
+    ON CONFLICT DO NOTHING;
+
 -- Only what is newer than what we have.
 -- name: messages_update :many
 UPDATE dm_messages m SET content = k.content, edited_at = k.edited_at

@@ -181,6 +181,25 @@ static bool message_read(
 	return content_read(batch, event, message, err);
 }
 
+/* Its name where it was written, by the home of its author. */
+static void written_read(
+    const struct relay_batch *batch, struct relay_event *event)
+{
+	const struct json *written =
+	    json_member(json_member(event->value, "message"), "writtenAt");
+	const char *id = json_string(json_member(written, "messageId"));
+	const char *instance =
+	    json_string(json_member(written, "homeInstance"));
+	const char *host = instance ? batch_host(batch, instance) : NULL;
+
+	if (event->is_homeward || !host || host == batch->source.host ||
+	    host == batch->node->origin.host || !id || !*id ||
+	    json_units(id) > HOME_USER_ID_MAX)
+		return;
+	event->written_host = host;
+	event->written_id = arena_text(batch->arena, id);
+}
+
 static bool federated_id_read(
     const struct relay_batch *batch, struct relay_event *event, struct err *err)
 {
@@ -229,6 +248,7 @@ bool create_read(
 		return err_refuse(err, ERR_INVALID, "missing_participants",
 		    "%zu participants and no federated id",
 		    event->people_count);
+	written_read(batch, event);
 	event->created_at = time_capped(event->created_at);
 	event->place = event->federated_id ? PLACE_GROUP : PLACE_PAIR;
 	return true;

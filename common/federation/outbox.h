@@ -53,6 +53,8 @@ struct outbox_event {
 	bool homeward;
 	/* Means something only now (presence): not for sync. */
 	bool unlogged;
+	/* The event's timestamp, where its receiver compares it; 0: now. */
+	int64_t at;
 };
 
 /*

@@ -1,7 +1,7 @@
 -- The change into the log of sync, whoever is told. For whom it was also queued;
 -- one row without a host when relay is disabled.
 -- $1: hosts; $2: also to all peers, if the operator wants it; $3: but not this.
--- $9: not for sync; $10: no payload there; $11: for these hosts only.
+-- $9: not for sync; $10: no payload there; $11: for these hosts only; $12: its time.
 -- name: outbox_add :many
 WITH logged AS (
     INSERT INTO federation_mutation_log (context_type, context_id, mutation_type,
@@ -10,8 +10,8 @@ WITH logged AS (
      WHERE NOT $9),
 added AS (
     INSERT INTO federation_outbox (peer_id, context_type, context_id, event_type,
-           entity_id, payload, expires_at)
-    SELECT p.id, $4, $5, $6, $7, $8,
+           entity_id, payload, created_at, expires_at)
+    SELECT p.id, $4, $5, $6, $7, $8, coalesce($12, now()),
            now() + make_interval(days => s.federation_relay_ttl_days)
       FROM federation_peers p CROSS JOIN instance_settings s
      WHERE s.federation_relay_enabled

@@ -71,6 +71,17 @@ struct entry {
 	struct rows files;
 };
 
+/* What came homeward and is sent on: its name where it was written. */
+static void put_written(struct json_out *out, const struct message *message)
+{
+	if (!message->source_instance)
+		return;
+	json_open(out, "writtenAt");
+	json_put_text(out, "homeInstance", message->source_instance);
+	json_put_text(out, "messageId", message->source_message_id);
+	json_close(out);
+}
+
 static void put_message(
     struct json_out *out, struct arena *arena, const struct entry *entry)
 {
@@ -87,6 +98,7 @@ static void put_message(
 	json_put_time(out, "editedAt", message->edited_at);
 	json_put_int(out, "createdAt", message->created_at);
 	put_files(out, arena, entry->node, &entry->files);
+	put_written(out, message);
 	json_close(out);
 }
 
@@ -106,18 +118,6 @@ static const char *payload(
 		put_message(&out, arena, entry);
 	}
 	return payload_close(&out);
-}
-
-/*
- * Only the author's home tells the others. An account that is at home
- * elsewhere is told to its home (homeward), which does the rest.
- */
-static void targets_find(struct targets *targets, const struct entry *entry)
-{
-	if (entry->author->home_instance)
-		targets_add(targets, entry->author->home_instance);
-	else
-		targets_add_people(targets, &entry->people);
 }
 
 static bool add(struct tx *tx, struct entry *entry,
@@ -160,7 +160,7 @@ bool outbox_add_message(struct tx *tx, const struct node *node,
 	if (!entry.author)
 		return true;
 	targets_init(&targets, tx_arena(tx), node, except_host);
-	targets_find(&targets, &entry);
+	targets_add_for(&targets, entry.author, &entry.people);
 	if (!sql_one(tx, &SQL_outbox_place, place_shape, &entry.place, err,
 		v_id(message->dm_channel_id)))
 		return false;

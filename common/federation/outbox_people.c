@@ -112,3 +112,12 @@ void targets_add_people(struct targets *targets, const struct rows *people)
 		targets_add_declared(targets, all[i].replicated_instances);
 	}
 }
+
+void targets_add_for(struct targets *targets, const struct outbox_person *actor,
+    const struct rows *people)
+{
+	if (actor->home_instance)
+		targets_add(targets, actor->home_instance);
+	else
+		targets_add_people(targets, people);
+}

@@ -53,5 +53,9 @@ void put_participants(struct json_out *out, struct arena *arena,
 
 /* Their homes, and where they have declared accounts; nobody deleted. */
 void targets_add_people(struct targets *targets, const struct rows *people);
+/* Whom we tell what one of these people did: an account that is at home
+ * elsewhere is told to its home (homeward), which does the rest. */
+void targets_add_for(struct targets *targets, const struct outbox_person *actor,
+    const struct rows *people);
 
 #endif

@@ -194,6 +194,57 @@ static struct births births_of(const struct relay_range *range)
 	return b;
 }
 
+static void take_messages(struct relay_range *range, const struct rows *rows)
+{
+	const char *ours = range->batch->node->origin.host;
+	const struct known_message *found = rows->items;
+
+	for (size_t i = 0; i < rows->count; i++) {
+		struct known_message *m =
+		    &range->messages[range->message_count++];
+
+		*m = found[i];
+		if (!m->host)
+			m->host = ours;
+	}
+}
+
+/* Of those that nobody knows by that name yet. */
+static struct births births_unknown(const struct relay_range *range)
+{
+	struct arena *arena = tx_arena(range->tx);
+	struct births b = {
+		.hosts = arena_array(arena, range->count, sizeof(char *)),
+		.ids = arena_array(arena, range->count, sizeof(char *)),
+	};
+
+	for (size_t i = 0; i < range->count; i++) {
+		const struct relay_event *event = &range->events[i];
+
+		if (event->state != EVENT_OPEN || !event->about_any_name ||
+		    range_message(range, event->about_host, event->about_id))
+			continue;
+		b.hosts[b.count] = event->about_host;
+		b.ids[b.count++] = event->about_id;
+	}
+	return b;
+}
+
+static bool find_aliased(struct relay_range *range, struct err *err)
+{
+	struct births births = births_unknown(range);
+	struct rows rows;
+
+	if (births.count == 0)
+		return true;
+	if (!sql_many(range->tx, &SQL_messages_aliased, message_shape, &rows,
+		err, v_texts(births.hosts, births.count),
+		v_texts(births.ids, births.count)))
+		return false;
+	take_messages(range, &rows);
+	return true;
+}
+
 bool range_messages(struct relay_range *range, struct err *err)
 {
 	const struct relay_batch *batch = range->batch;
@@ -207,16 +258,11 @@ bool range_messages(struct relay_range *range, struct err *err)
 		v_ids(births.ours, births.ours_count),
 		v_text(batch->source.text), v_text(batch->source.host)))
 		return false;
+	/* Aliases may name one of them twice. */
 	range->messages = arena_array(tx_arena(range->tx),
-	    rows.count + range->count, sizeof(*range->messages));
-	range->message_count = rows.count;
-	if (rows.count)
-		memcpy(range->messages, rows.items,
-		    rows.count * sizeof(*range->messages));
-	for (size_t i = 0; i < rows.count; i++)
-		if (!range->messages[i].host)
-			range->messages[i].host = batch->node->origin.host;
-	return true;
+	    rows.count + 2 * range->count, sizeof(*range->messages));
+	take_messages(range, &rows);
+	return find_aliased(range, err);
 }
 
 struct known_message *range_message(

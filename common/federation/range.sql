@@ -1,5 +1,5 @@
 -- Messages by where they were born. $1, $2: host and id of each; $3: our own
--- ones by id; $4: the origin of the peer that speaks, whose host is $5. One
+-- ones and those that came homeward, which others know by our id; $4: the origin of the peer that speaks, whose host is $5. One
 -- probe of an index an id: LATERAL with LIMIT leaves the planner no other
 -- way, whatever it believes about the table.
 -- name: messages_known :many
@@ -29,7 +29,21 @@ SELECT NULL, m.id::text, m.id, m.dm_channel_id, m.user_id, u.home_instance,
        u.home_user_id, u.replicated_instances::text
   FROM unnest($3::bigint[]) AS k(id)
  CROSS JOIN LATERAL (
-       SELECT * FROM dm_messages WHERE id = k.id AND source_instance IS NULL LIMIT 1) m
+       SELECT * FROM dm_messages WHERE id = k.id LIMIT 1) m
+ CROSS JOIN LATERAL (
+       SELECT * FROM users
+        WHERE id = m.user_id AND (m.source_instance IS NULL OR home_instance IS NULL)
+        LIMIT 1) u;
+
+-- Those by where they were written before their authors' homes sent them on.
+-- name: messages_aliased :many
+SELECT k.host, k.id AS birth_id, m.id, m.dm_channel_id, m.user_id, u.home_instance,
+       u.home_user_id, u.replicated_instances::text AS replicated_instances
+  FROM unnest($1::text[], $2::text[]) AS k(host, id)
+ CROSS JOIN LATERAL (
+       SELECT dm_message_id FROM message_aliases
+        WHERE host = k.host AND birth_id = k.id LIMIT 1) a
+ CROSS JOIN LATERAL (SELECT * FROM dm_messages WHERE id = a.dm_message_id LIMIT 1) m
  CROSS JOIN LATERAL (SELECT * FROM users WHERE id = m.user_id LIMIT 1) u;
 
 -- In id order, so that two batches never wait for each other. $1, $2: pairs by

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/federation/event_message.h"
+#include "common/federation/event_reaction.h"
 #include "common/federation/relay_figures.h"
 
 #include "common/federation/relay.sql.h"
@@ -35,6 +36,8 @@ static const struct event_type event_types[] = {
 	{ "create",          "dm", EVENT_DURABLE,   create_read, create_admit, create_apply },
 	{ "update",          "dm", EVENT_DURABLE,   update_read, NULL,         update_apply },
 	{ "delete",          "dm", EVENT_DURABLE,   delete_read, NULL,         delete_apply },
+	{ "reaction_add",    "dm", EVENT_DURABLE,   reaction_add_read,    reaction_add_admit,    reaction_add_apply },
+	{ "reaction_remove", "dm", EVENT_DURABLE,   reaction_remove_read, reaction_remove_admit, reaction_remove_apply },
 	{ "dm_typing_start", "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
 	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
 };

@@ -226,6 +226,12 @@ static const char *const old_and_young =
     "FROM unnest(ARRAY[-1, 1]) n;"
     "INSERT INTO message_tombstones SELECT 'https://a.example', n, now() - "
     "interval '1 day' * n FROM unnest(ARRAY[29, 30.5, 31.5]) n;"
+    "INSERT INTO dm_channels (id, pair_low, pair_high) VALUES (2, 1, 1);"
+    "INSERT INTO dm_messages (id, dm_channel_id, user_id) VALUES (3, 2, 1);"
+    "INSERT INTO reaction_tombstones SELECT 2 * n, 3, 1, 'x', now(), now() - "
+    "interval '1 day' * n FROM unnest(ARRAY[29, 30.5, 31.5]) n;"
+    "INSERT INTO typing_told SELECT n, 1, now() - interval '1 hour' * n "
+    "FROM unnest(ARRAY[0, 2]) n;"
     "INSERT INTO dead_letters (queue, why, died_at) SELECT 'outbox', 'x', "
     "now() - interval '1 day' * n FROM unnest(ARRAY[89, 91]) n;"
     "INSERT INTO peer_rates SELECT n, now() - interval '1 hour' * n, 1 "
@@ -248,6 +254,8 @@ Test(janitor, sweeps_what_is_over_in_bounded_batches_and_nothing_else)
 		{ "s2s_requests",       1 },
 		{ "sessions",           1 },
 		{ "message_tombstones", 2 },
+		{ "reaction_tombstones", 2 },
+		{ "typing_told",        1 },
 		{ "dead_letters",       1 },
 		{ "peer_rates",         1 },
 	};
