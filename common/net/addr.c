@@ -1,6 +1,7 @@
 #include "common/net/addr.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -258,4 +259,15 @@ const char *addr_client(struct arena *arena, const char *peer,
 		end = begin;
 	}
 	return client;
+}
+
+bool addr_name_is_absent(const char *name)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found = NULL;
+	int code = getaddrinfo(name, NULL, &hints, &found);
+
+	if (code == 0)
+		freeaddrinfo(found);
+	return code == EAI_NONAME || code == EAI_NODATA;
 }

@@ -16,6 +16,10 @@ bool addr_is_loopback(const struct sockaddr *addr);
 /* "192.0.2.7", "2001:db8::1"; mapped IPv4 is shown as IPv4. */
 const char *addr_text(struct arena *arena, const struct sockaddr *addr);
 
+/* Do the name servers say that there is no such name? False when they say
+ * nothing. Blocks: worker threads only. */
+bool addr_name_is_absent(const char *name);
+
 /* The key rate limits count by: IPv4 whole, IPv6 its /64. */
 const char *addr_limit_key(struct arena *arena, const char *text);
 

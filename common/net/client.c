@@ -47,6 +47,15 @@ static void call_unlink(struct client_call *call)
 	client->in_flight--;
 }
 
+/* An interim answer (1xx) and half a head are none. */
+static bool answer_complete(const struct client_call *call)
+{
+	long status = 0;
+
+	curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+	return call->head_done && status >= 200;
+}
+
 /* The call leaves the client first: done may send, or abort another. */
 static void call_finish(
     struct client_call *call, enum client_outcome outcome, const char *text)
@@ -57,12 +66,17 @@ static void call_finish(
 		.retry_after_ms = -1,
 		.text = text,
 		.took_ms = clock_steady_ms() - call->began_ms,
+		.unresolved = call->unresolved,
 	};
 	long status = 0;
 	char *type = NULL;
 
-	if (outcome == CLIENT_ANSWERED) {
+	if (!call->refusal && answer_complete(call)) {
 		curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+		result.head_status = (int)status;
+		result.location = client_easy_location(call->easy);
+	}
+	if (outcome == CLIENT_ANSWERED) {
 		curl_easy_getinfo(call->easy, CURLINFO_CONTENT_TYPE, &type);
 		result.status = (int)status;
 		result.content_type = type;
@@ -76,15 +90,6 @@ static void call_finish(
 	call->done(call->arg, &result);
 	client_easy_done(call);
 	free(call);
-}
-
-/* An interim answer (1xx) and half a head are none. */
-static bool answer_complete(const struct client_call *call)
-{
-	long status = 0;
-
-	curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
-	return call->head_done && status >= 200;
 }
 
 static enum client_outcome outcome_of(
@@ -141,6 +146,7 @@ static void call_settle(struct client_call *call, CURLcode code)
 
 	if (code != CURLE_OK && may_send_again(call, code) && send_again(call))
 		return;
+	call->unresolved = code == CURLE_COULDNT_RESOLVE_HOST;
 	outcome = outcome_of(call, code);
 	text = *call->error ? call->error : curl_easy_strerror(code);
 	if (outcome == CLIENT_ANSWERED)

@@ -38,6 +38,7 @@ struct client_request {
 	size_t header_count;
 	struct bytes body;  /* must live until done */
 	int64_t timeout_ms; /* total */
+	int64_t connect_ms; /* of that, with name and TLS; 0: all of it */
 	size_t answer_max;  /* bytes; more fails with CLIENT_TOO_LARGE */
 	bool once; /* on a connection of its own, and never sent again */
 };
@@ -54,7 +55,12 @@ enum client_outcome {
 
 struct client_result {
 	enum client_outcome outcome;
-	bool sent; /* the request may have reached the peer */
+	bool sent;	 /* the request may have reached the peer */
+	bool unresolved; /* its name led nowhere */
+	/* Of a whole head, even if what followed it was cut, late or too
+	 * large; 0: none. */
+	int head_status;
+	const char *location; /* that head's, as it stands, or NULL */
 	int status;
 	struct bytes body;
 	const char *content_type; /* or NULL */

@@ -217,7 +217,9 @@ static void set_transfer(
 	EASY_SET(easy, CURLOPT_PREREQFUNCTION, on_ready);
 	EASY_SET(easy, CURLOPT_PREREQDATA, call);
 	EASY_SET(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
-	EASY_SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->timeout_ms);
+	EASY_SET(easy, CURLOPT_CONNECTTIMEOUT_MS,
+	    (long)(request->connect_ms ? request->connect_ms
+				       : request->timeout_ms));
 	EASY_SET(
 	    easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->answer_max);
 	EASY_SET(easy, CURLOPT_FRESH_CONNECT, (long)request->once);
@@ -326,6 +328,16 @@ void client_easy_done(struct client_call *call)
 	curl_slist_free_all(call->headers);
 	curl_slist_free_all(call->resolve);
 	buf_done(&call->body);
+}
+
+const char *client_easy_location(CURL *easy)
+{
+	struct curl_header *header;
+
+	return curl_easy_header(
+		   easy, "Location", 0, CURLH_HEADER, -1, &header) == CURLHE_OK
+	    ? header->value
+	    : NULL;
 }
 
 /* Seconds or a date. */

@@ -46,6 +46,7 @@ struct client_call {
 	bool head_done; /* the empty line after the answer's head came */
 	bool stale;	/* a second send was about to use an old connection */
 	bool too_large;
+	bool unresolved;
 	bool ended; /* done has been called, or is being called */
 	char error[CURL_ERROR_SIZE];
 };
@@ -67,6 +68,8 @@ MUST_CHECK bool client_easy_init(struct client_call *call,
     const struct client_request *request, struct arena *scratch);
 void client_easy_done(struct client_call *call);
 
+/* Of a complete head; valid as long as the handle. NULL: none. */
+const char *client_easy_location(CURL *easy);
 /* Of a complete answer; -1: none. */
 int64_t client_easy_retry_after_ms(CURL *easy);
 

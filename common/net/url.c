@@ -258,6 +258,26 @@ bool url_parse(struct arena *arena, const char *url, struct origin *origin,
 	return true;
 }
 
+const char *url_join(
+    struct arena *arena, const char *base, const char *location)
+{
+	AUTO(curl_url_end) CURLU *url = curl_url();
+	AUTO(curl_text_free) char *text = NULL;
+	struct origin origin;
+	const char *path;
+
+	if (!url)
+		abort();
+	if (strnlen(location, URL_LEN_MAX + 1) > URL_LEN_MAX ||
+	    curl_url_set(url, CURLUPART_URL, base, 0) != CURLUE_OK ||
+	    curl_url_set(url, CURLUPART_URL, location, CURLU_DISALLOW_USER) !=
+		CURLUE_OK ||
+	    curl_url_get(url, CURLUPART_URL, &text, 0) != CURLUE_OK ||
+	    !url_parse(arena, text, &origin, &path))
+		return NULL;
+	return arena_printf(arena, "%s%s", origin.text, path);
+}
+
 bool origin_parse(struct arena *arena, const char *url, struct origin *origin)
 {
 	struct written written;

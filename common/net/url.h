@@ -32,6 +32,10 @@ MUST_CHECK bool origin_parse(
 MUST_CHECK bool url_parse(struct arena *arena, const char *url,
     struct origin *origin, const char **path);
 
+/* What a Location header of an answer to base means; NULL: no http(s) URL. */
+const char *url_join(
+    struct arena *arena, const char *base, const char *location);
+
 /*
  * From what events call homeInstance: a full origin or a bare host, with or
  * without port. Gives the normal host; *port gets the named port or 0.

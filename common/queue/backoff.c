@@ -1,6 +1,11 @@
 #include "common/queue/backoff.h"
 
-enum { REFUSAL_FIRST_S = 30, REFUSAL_LONGEST_S = 3600 };
+enum {
+	REFUSAL_FIRST_S = 30,
+	REFUSAL_LONGEST_S = 3600,
+	INBOX_FIRST_S = 300,
+	INBOX_LONGEST_S = 48 * 3600
+};
 
 /* clang-format off */
 static const int64_t schedule_s[] = {
@@ -34,4 +39,18 @@ int64_t backoff_jitter_ms(int64_t seconds, uint32_t chance)
 int64_t backoff_spread_ms(int64_t seconds)
 {
 	return backoff_jitter_ms(seconds, arc4random());
+}
+
+int64_t backoff_inbox_ms(int64_t attempt, uint32_t chance)
+{
+	int64_t wait = INBOX_FIRST_S;
+
+	for (int64_t i = 1; i < attempt && wait < INBOX_LONGEST_S; i++)
+		wait *= 3;
+	if (wait > INBOX_LONGEST_S)
+		wait = INBOX_LONGEST_S;
+	wait = wait * 1000 + wait * (int64_t)(chance % 201);
+	return wait < INBOX_LONGEST_S * INT64_C(1000)
+	    ? wait
+	    : INBOX_LONGEST_S * INT64_C(1000);
 }

@@ -8,7 +8,8 @@
  * renewed by timer and ends by itself, by its holder's death (worker.h), or
  * when it is given back.
  *
- * Here is what all holders of peers need; other queues add their tables.
+ * Here is what all holders need of peers (the relay's outbox) and of domains
+ * (ActivityPub delivery); other queues add their tables.
  * Worker threads.
  */
 #ifndef POSTRIDER_LEASE_H
@@ -35,6 +36,19 @@ MUST_CHECK bool lease_drop_peers(
 
 /* Frees the peers of workers that are no longer alive; *freed counts them. */
 MUST_CHECK bool lease_reap_peers(
+    struct tx *tx, int64_t *freed, struct err *err);
+
+/* The same for domains; kept holds those that are still ours. */
+struct lease_kept_domain {
+	const char *domain;
+};
+
+MUST_CHECK bool lease_renew_domains(struct tx *tx, const char *const *domains,
+    const char *const *tokens, size_t count, struct rows *kept,
+    struct err *err);
+MUST_CHECK bool lease_drop_domains(
+    struct tx *tx, int64_t worker, struct err *err);
+MUST_CHECK bool lease_reap_domains(
     struct tx *tx, int64_t *freed, struct err *err);
 
 #endif

@@ -1,4 +1,5 @@
--- Leases on federation_peers. What a holder writes names its token.
+-- Leases on federation_peers and fediverse_domains. What a holder writes names
+-- its token.
 
 -- name: lease_renew_peers :many
 -- $1 peers, $2 tokens, $3 how long
@@ -33,3 +34,31 @@ dead AS MATERIALIZED (
 UPDATE federation_peers p
    SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
   FROM dead WHERE p.id = dead.id;
+
+-- name: lease_renew_domains :many
+-- $1 domains, $2 tokens, $3 how long
+UPDATE fediverse_domains d
+   SET lease_until = now() + $3
+  FROM unnest($1::text[], $2::text[]) AS h (domain, token)
+ WHERE d.domain = h.domain AND d.lease_token = h.token::uuid AND d.lease_until > now()
+RETURNING d.domain;
+
+-- name: lease_drop_domains :none
+UPDATE fediverse_domains
+   SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
+ WHERE lease_worker = $1;
+
+-- name: lease_reap_domains :none
+WITH alive AS MATERIALIZED (
+    SELECT l.classid::bigint << 32 | l.objid::bigint AS id
+      FROM pg_locks l
+     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())),
+dead AS MATERIALIZED (
+    SELECT d.domain FROM fediverse_domains d
+     WHERE d.lease_worker IS NOT NULL AND d.lease_until > now()
+       AND NOT EXISTS (SELECT FROM alive a WHERE a.id = d.lease_worker)
+       FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE fediverse_domains d
+   SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
+  FROM dead WHERE d.domain = dead.domain;

@@ -80,6 +80,9 @@ static const struct right rights[] = {
 	{ "postrider_outboxd",  "INSERT INTO federation_peers (origin, host) VALUES ('o', 'h')", DENIED },
 	{ "postrider_outboxd",  "UPDATE instance_settings SET instance_name = 'N'", DENIED },
 	{ "postrider_outboxd",  "DELETE FROM dead_letters", DENIED },
+	{ "postrider_outboxd",  "DELETE FROM fediverse_outbound_queue", DENIED },
+	{ "postrider_outboxd",  "UPDATE fediverse_actors SET private_key = ''", DENIED },
+	{ "postrider_outboxd",  "SELECT fediverse_revive('far.example')", DENIED },
 	{ "postrider_filed",    "SELECT * FROM federation_file_queue", "" },
 	{ "postrider_filed",    "SELECT * FROM users", DENIED },
 	{ "postrider_filed",    "UPDATE dm_messages SET content = ''", DENIED },
@@ -101,6 +104,11 @@ static const struct right rights[] = {
 	{ "postrider_app",      "SELECT * FROM instance_settings", DENIED },
 	{ "postrider_app",      "SELECT * FROM ops.queue", DENIED },
 	{ "postrider_app",      "CREATE TABLE mine (a int)", DENIED },
+	{ "postrider_app",      "SELECT fediverse_enqueue('a', '{}', 'https://far.example/inbox')", "" },
+	{ "postrider_app",      "SELECT * FROM fediverse_outbound_queue", DENIED },
+	{ "postrider_app",      "INSERT INTO fediverse_outbound_queue DEFAULT VALUES", DENIED },
+	{ "postrider_app",      "SELECT private_key FROM fediverse_actors", DENIED },
+	{ "postrider_app",      "SELECT fediverse_revive('far.example')", DENIED },
 };
 
 /* Group roles act through whoever is a member. */

@@ -22,6 +22,7 @@ struct folder {
 static const struct folder folders[] = {
 	{ "common/chat/*.sql",       { "postrider_frontd", NULL } },
 	{ "common/federation/*.sql", { "postrider_frontd", "postrider_outboxd" } },
+	{ "common/fediverse/*.sql",  { "postrider_outboxd", "postrider_frontd" } },
 	{ "common/pg/*.sql",         { "postrider_frontd", "postrider_outboxd" } },
 	{ "common/queue/*.sql",      { "postrider_outboxd", "postrider_frontd" } },
 	{ "frontd/*.sql",            { "postrider_frontd", NULL } },

@@ -206,15 +206,36 @@ static void hold(struct test_peer *peer, int ms)
 		nanosleep(&turn, NULL);
 }
 
+/* Until nobody takes any more of it. */
+static void pour(struct connection *conn, const struct test_peer_answer *answer)
+{
+	char head[256];
+	char piece[4096];
+
+	memset(piece, 'x', sizeof(piece));
+	snprintf(
+	    head, sizeof(head), "HTTP/1.1 %d Test\r\n\r\n", answer->status);
+	if (send(conn->socket, head, strlen(head), MSG_NOSIGNAL) < 0)
+		return;
+	while (!is_ending(conn->peer))
+		if (send(conn->socket, piece, sizeof(piece), MSG_NOSIGNAL) < 0)
+			return;
+}
+
 /* False: the connection is to be closed. */
 static bool respond(
     struct connection *conn, const struct test_peer_answer *answer)
 {
-	struct arena *arena = arena_new();
+	struct arena *arena;
 	struct buf out;
 	ssize_t sent = 0;
 
 	hold(conn->peer, answer->hold_ms);
+	if (answer->endless) {
+		pour(conn, answer);
+		return false;
+	}
+	arena = arena_new();
 	buf_init(&out, arena, REQUEST_MAX);
 	buf_printf(&out,
 	    "HTTP/1.1 %d Test\r\n"

@@ -25,8 +25,9 @@ struct test_peer_answer {
 	int status;	     /* 0: close without an answer */
 	const char *headers; /* further lines, each with its \r\n, or NULL */
 	const char *body;
-	int hold_ms; /* keep silent that long first, or until the peer ends */
-	bool cut;    /* close in the middle of the answer */
+	int hold_ms;  /* keep silent that long first, or until the peer ends */
+	bool cut;     /* close in the middle of the answer */
+	bool endless; /* the body never ends */
 };
 
 /* Fills answer, which holds the default one; texts in the arena. */

@@ -36,3 +36,17 @@ Test(backoff, jitter_adds_up_to_a_tenth_and_never_shortens)
 	cr_expect_eq(least, 30000);
 	cr_expect_eq(most, 33000);
 }
+
+/* The contract's table, in minutes. */
+Test(backoff, an_inbox_is_tried_after_five_minutes_to_two_days)
+{
+	const int want[] = { 5, 15, 45, 135, 405, 1215, 2880, 2880 };
+
+	for (int i = 0; i < (int)COUNT(want); i++)
+		cr_expect_eq(backoff_inbox_ms(i + 1, 0), want[i] * 60000,
+		    "attempt %d", i + 1);
+	cr_expect_eq(backoff_inbox_ms(0, 0), 300000);
+	cr_expect_eq(backoff_inbox_ms(INT64_MAX, 200), 172800000);
+	cr_expect_eq(backoff_inbox_ms(1, 200), 360000);
+	cr_expect_eq(backoff_inbox_ms(1, 201), 300000);
+}
