@@ -12,6 +12,7 @@ static const struct route *const tables[] = {
 	discovery_routes,
 	actor_routes,
 	actors_routes,
+	social_routes,
 };
 
 /* Next segment of a path; the rest is kept in *path. NULL: no more. */

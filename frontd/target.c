@@ -70,6 +70,46 @@ bool target_read(struct request *req, struct user *target, struct err *err)
 	return target_of(req, &in, target, err);
 }
 
+/* ---- names ---- */
+
+static char *lower(char *text)
+{
+	for (char *p = text; *p; p++)
+		if (*p >= 'A' && *p <= 'Z')
+			*p = (char)(*p + 'a' - 'A');
+	return text;
+}
+
+/* As users.username has it: a bare name for our own people, else name@host in
+ * the one spelling of the host. NULL: nobody is called that. */
+static const char *name_normal(const struct request *req, const char *said)
+{
+	char *name = lower(arena_text(req->arena, said));
+	char *at = strrchr(name, '@');
+	const char *host;
+	int port;
+
+	if (!at)
+		return name;
+	host = instance_host(req->arena, at + 1, &port);
+	if (!host || is_elsewhere(req, host, port))
+		return NULL;
+	*at = '\0';
+	return strcmp(host, req->node->origin.host) == 0
+	    ? name
+	    : arena_printf(req->arena, "%s@%s", name, host);
+}
+
+bool target_by_name(
+    struct request *req, const char *said, struct user *target, struct err *err)
+{
+	const char *name = name_normal(req, json_trim(req->arena, said));
+	bool found = false;
+
+	return (!name || user_by_name(req->tx, name, target, &found, err)) &&
+	    (found || err_set(err, ERR_ABSENT, "User not found"));
+}
+
 /* ---- several at once ---- */
 
 static bool named_read(struct request *req, const struct json *value,

@@ -18,6 +18,11 @@ MUST_CHECK bool target_of(struct request *req, struct json_in *in,
 MUST_CHECK bool target_read(
     struct request *req, struct user *target, struct err *err);
 
+/* A living person by account name: alice, or bob@chat.example in any spelling
+ * of the host. */
+MUST_CHECK bool target_by_name(struct request *req, const char *said,
+    struct user *target, struct err *err);
+
 /* Ids of people that a list of {id, homeUserId, homeInstance} names, who must
  * have rows. */
 MUST_CHECK bool targets_find(struct request *req, const struct json *list,

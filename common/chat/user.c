@@ -61,30 +61,36 @@ static void put_profile(struct json_out *out, const struct user *user)
 	json_put_text(out, "customStatus", user->custom_status);
 }
 
-void user_write(struct buf *out, const struct user *user, bool self)
+void user_put(struct json_out *out, const struct user *user, bool self)
 {
-	struct json_out json = { .buf = out };
 	struct user gone = tombstone_of(user);
 	const struct user *shown = user->is_deleted ? &gone : user;
 	const char *instances = shown->replicated_instances;
 
 	if (!instances)
 		instances = "[]";
-	json_open(&json, NULL);
-	put_profile(&json, shown);
-	json_put_bool(&json, "isAdmin", shown->is_admin);
+	put_profile(out, shown);
+	json_put_bool(out, "isAdmin", shown->is_admin);
 	if (shown->is_deleted)
-		json_put_bool(&json, "isDeleted", true);
-	json_put_bool(&json, "discoverable", shown->discoverable);
+		json_put_bool(out, "isDeleted", true);
+	json_put_bool(out, "discoverable", shown->discoverable);
 	/* 0, not null, for a profile that never changed and a tombstone. */
-	json_put_int(&json, "profileUpdatedAt", shown->profile_updated_at);
-	json_put_int(&json, "createdAt", shown->created_at);
-	json_put_text(&json, "homeInstance", shown->home_instance);
-	json_put_text(&json, "homeUserId", shown->home_user_id);
-	json_put_raw(&json, "replicatedInstances",
+	json_put_int(out, "profileUpdatedAt", shown->profile_updated_at);
+	json_put_int(out, "createdAt", shown->created_at);
+	json_put_text(out, "homeInstance", shown->home_instance);
+	json_put_text(out, "homeUserId", shown->home_user_id);
+	json_put_raw(out, "replicatedInstances",
 	    (struct bytes){ instances, strlen(instances) });
 	if (self)
-		json_put_bool(&json, "showActivity", shown->show_activity);
+		json_put_bool(out, "showActivity", shown->show_activity);
+}
+
+void user_write(struct buf *out, const struct user *user, bool self)
+{
+	struct json_out json = { .buf = out };
+
+	json_open(&json, NULL);
+	user_put(&json, user, self);
 	json_close(&json);
 }
 

@@ -39,6 +39,9 @@ struct user {
 /* As others see a person; user_write also handles tombstones. */
 extern const struct shape user_shape[];
 
+/* The members of a person's object, for one that has more. */
+void user_put(struct json_out *out, const struct user *user, bool self);
+
 /* The JSON object of a person (self adds showActivity). */
 void user_write(struct buf *out, const struct user *user, bool self);
 

@@ -47,16 +47,19 @@ struct mention {
 	const char *display_name;
 	const char *avatar;
 	const char *avatar_color;
+	const char *banner;
+	const char *bio;
 	struct person *person; /* of the range, once resolved */
 };
 
 /* Which conversation an event belongs to; it is locked before any run. */
 enum event_place {
 	PLACE_NONE,
-	PLACE_PAIR,	/* of people[0] and people[1]; made if missing */
-	PLACE_GROUP,	/* the group of federated_id */
-	PLACE_FEDERATED /* that group, or the pair of that id that the actor is
-			   in */
+	PLACE_PAIR,	 /* of people[0] and people[1]; made if missing */
+	PLACE_GROUP,	 /* the group of federated_id */
+	PLACE_FEDERATED, /* that group, or the pair of that id that the actor is
+			    in */
+	PLACE_FRIENDS	 /* what people[0] and people[1] are to each other */
 };
 
 struct relay_event {

@@ -77,16 +77,35 @@ void put_identity(struct json_out *out, const char *name, struct arena *arena,
 	json_close(out);
 }
 
+static const struct outbox_person *shown(const struct outbox_person *person)
+{
+	static const struct outbox_person gone = { .username = "Deleted User" };
+
+	return person->is_deleted ? &gone : person;
+}
+
+void put_snapshot(
+    struct json_out *out, const char *name, const struct outbox_person *person)
+{
+	const struct outbox_person *who = shown(person);
+
+	json_open(out, name);
+	json_put_text(out, "username", who->username);
+	json_put_text(out, "displayName", who->display_name);
+	json_put_text(out, "avatar", who->avatar);
+	json_put_text(out, "avatarColor", who->avatar_color);
+	json_put_text(out, "banner", who->banner);
+	json_put_text(out, "bio", who->bio);
+	json_close(out);
+}
+
 void put_participant(struct json_out *out, const char *name,
     struct arena *arena, const struct node *node,
     const struct outbox_person *person)
 {
-	const struct outbox_person gone = { .username = "Deleted User" };
-
 	json_open(out, name);
 	put_who(out, arena, node, person);
-	json_put_shape(
-	    out, "profile", person_shape, person->is_deleted ? &gone : person);
+	json_put_shape(out, "profile", person_shape, shown(person));
 	json_close(out);
 }
 

@@ -51,6 +51,11 @@ void put_participant(struct json_out *out, const char *name,
 void put_participants(struct json_out *out, struct arena *arena,
     const struct node *node, const struct rows *people);
 
+/* What a friend is shown: {username, displayName, avatar, avatarColor, banner,
+ * bio}. */
+void put_snapshot(
+    struct json_out *out, const char *name, const struct outbox_person *person);
+
 /* Their homes, and where they have declared accounts; nobody deleted. */
 void targets_add_people(struct targets *targets, const struct rows *people);
 /* Whom we tell what one of these people did: an account that is at home

@@ -1,6 +1,7 @@
 #include <sodium.h>
 
 #include "common/base/id.h"
+#include "common/chat/profile_text.h"
 #include "common/chat/user.h"
 #include "common/federation/person.h"
 
@@ -8,8 +9,7 @@
 
 enum {
 	SUFFIXES = 11, /* none, _1 to _10; then a random one */
-	TRIES_MAX = 14,
-	DISPLAY_NAME_MAX = 32
+	TRIES_MAX = 14
 };
 
 struct found {
@@ -20,6 +20,8 @@ struct found {
 	const char *display_name;
 	const char *avatar;
 	const char *avatar_color;
+	const char *banner;
+	const char *bio;
 	const char *replicated_instances;
 };
 
@@ -32,6 +34,8 @@ static const struct shape found_shape[] = {
 	SHAPE(TEXT, struct found, display_name, NULL),
 	SHAPE(TEXT, struct found, avatar, NULL),
 	SHAPE(TEXT, struct found, avatar_color, NULL),
+	SHAPE(TEXT, struct found, banner, NULL),
+	SHAPE(TEXT, struct found, bio, NULL),
 	SHAPE(TEXT, struct found, replicated_instances, NULL),
 	SHAPE_END(struct found),
 };
@@ -52,6 +56,8 @@ static void take_found(struct person *person, const struct found *row)
 	person->has_display_name = row->display_name;
 	person->has_avatar = row->avatar;
 	person->has_avatar_color = row->avatar_color;
+	person->has_banner = row->banner;
+	person->has_bio = row->bio;
 	person->replicated_instances = row->replicated_instances;
 }
 
@@ -93,53 +99,42 @@ static bool is_empty(const char *text)
 	return !text || !*text;
 }
 
-static bool is_url(const char *text)
-{
-	return strncmp(text, "http", 4) == 0;
-}
-
 /* A bare file name lies in the uploads of the person's own node. */
-static const char *avatar_of(struct arena *arena, const struct person *person,
-    const struct origin *source)
+static const char *asset_of(struct arena *arena, const struct person *person,
+    const char *asset, const struct origin *source)
 {
-	if (is_empty(person->avatar))
+	if (is_empty(asset))
 		return NULL;
-	if (is_url(person->avatar))
-		return person->avatar;
-	if (strcmp(person->host, source->host) != 0)
+	if (!is_web_url(asset) && strcmp(person->host, source->host) != 0)
 		return NULL;
-	return arena_printf(
-	    arena, "%s/api/uploads/%s", source->text, person->avatar);
+	return asset_url(arena, asset, source->text);
 }
 
 /* The name a third node has for somebody is not his name. */
-static const char *display_name_of(
+static const char *display_name_of(struct arena *arena,
     const struct person *person, const struct origin *source)
 {
 	const char *name = person->display_name;
 
 	if (is_empty(name) && strcmp(person->host, source->host) == 0)
 		name = person->username;
-	if (is_empty(name) || json_units(name) > DISPLAY_NAME_MAX ||
-	    strncmp(name, "!deleted:", 9) == 0)
+	if (is_empty(name) || strncmp(name, "!deleted:", 9) == 0)
 		return NULL;
-	return name;
+	return name_neutral(arena, name);
 }
 
 static const char *color_of(const struct person *person)
 {
 	const char *color = person->avatar_color;
 
-	if (is_empty(color) || strcmp(avatar_color_pick(color), color) != 0)
-		return NULL;
-	return color;
+	return !is_empty(color) && is_avatar_color(color) ? color : NULL;
 }
 
 /* Columns of people, as many as were added. */
 struct columns {
 	int64_t *ids;
 	const char **hosts, **persons, **names;
-	const char **display_names, **avatars, **colors;
+	const char **display_names, **avatars, **colors, **banners, **bios;
 	size_t count;
 };
 
@@ -153,6 +148,8 @@ static struct columns columns_new(struct arena *arena, size_t room)
 		.display_names = arena_array(arena, room, sizeof(char *)),
 		.avatars = arena_array(arena, room, sizeof(char *)),
 		.colors = arena_array(arena, room, sizeof(char *)),
+		.banners = arena_array(arena, room, sizeof(char *)),
+		.bios = arena_array(arena, room, sizeof(char *)),
 	};
 }
 
@@ -166,9 +163,11 @@ static void columns_add(struct columns *c, struct arena *arena,
 	c->persons[i] = person->home_user_id;
 	if (!source)
 		return;
-	c->display_names[i] = display_name_of(person, source);
-	c->avatars[i] = avatar_of(arena, person, source);
+	c->display_names[i] = display_name_of(arena, person, source);
+	c->avatars[i] = asset_of(arena, person, person->avatar, source);
 	c->colors[i] = color_of(person);
+	c->banners[i] = asset_of(arena, person, person->banner, source);
+	c->bios[i] = text_cut(arena, person->bio, BIO_MAX);
 }
 
 /* Of an account of ours only its own home may tell us more. */
@@ -178,16 +177,25 @@ static bool may_tell(const struct person *p, const struct origin *source)
 	    (p->is_stub || strcmp(p->host, source->host) == 0);
 }
 
+static bool lacks_asset(const char *has)
+{
+	return is_empty(has) || !is_web_url(has);
+}
+
 /* Does the event know something that the row lacks? */
 static bool adds_something(
     struct arena *arena, const struct person *p, const struct origin *source)
 {
-	if (is_empty(p->has_display_name) && display_name_of(p, source))
+	if (is_empty(p->has_display_name) && display_name_of(arena, p, source))
 		return true;
 	if (is_empty(p->has_avatar_color) && color_of(p))
 		return true;
-	return (is_empty(p->has_avatar) || !is_url(p->has_avatar)) &&
-	    avatar_of(arena, p, source);
+	if (is_empty(p->has_bio) && !is_empty(p->bio))
+		return true;
+	return (lacks_asset(p->has_avatar) &&
+		   asset_of(arena, p, p->avatar, source)) ||
+	    (lacks_asset(p->has_banner) &&
+		asset_of(arena, p, p->banner, source));
 }
 
 static bool hydrate(struct tx *tx, const struct origin *source,
@@ -203,7 +211,8 @@ static bool hydrate(struct tx *tx, const struct origin *source,
 	return c.count == 0 ||
 	    sql_none(tx, &SQL_persons_hydrate, err, v_ids(c.ids, c.count),
 		v_texts(c.display_names, c.count), v_texts(c.avatars, c.count),
-		v_texts(c.colors, c.count));
+		v_texts(c.colors, c.count), v_texts(c.banners, c.count),
+		v_texts(c.bios, c.count));
 }
 
 /* ---- making ---- */
@@ -285,6 +294,7 @@ bool persons_make(struct tx *tx, const struct node *node,
 			v_texts(c.hosts, c.count), v_texts(c.persons, c.count),
 			v_texts(c.display_names, c.count),
 			v_texts(c.avatars, c.count), v_texts(c.colors, c.count),
+			v_texts(c.banners, c.count), v_texts(c.bios, c.count),
 			v_text(suffix_of(arena, attempt))) ||
 		    !persons_find(tx, node, people, count, err))
 			return false;

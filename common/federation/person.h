@@ -29,6 +29,8 @@ struct person {
 	const char *display_name;
 	const char *avatar;
 	const char *avatar_color;
+	const char *banner;
+	const char *bio;
 	bool wanted; /* persons_make shall make a row if there is none */
 	/* what was found */
 	int64_t id; /* 0: nobody yet */
@@ -38,6 +40,8 @@ struct person {
 	const char *has_display_name;
 	const char *has_avatar;
 	const char *has_avatar_color;
+	const char *has_banner;
+	const char *has_bio;
 	const char *replicated_instances;
 };
 

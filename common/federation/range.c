@@ -59,6 +59,8 @@ static void person_add(struct person *person, const struct mention *who)
 	take_text(&person->display_name, who->display_name);
 	take_text(&person->avatar, who->avatar);
 	take_text(&person->avatar_color, who->avatar_color);
+	take_text(&person->banner, who->banner);
+	take_text(&person->bio, who->bio);
 }
 
 /* Each person once, sorted: everybody takes their locks in this order. */

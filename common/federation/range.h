@@ -61,6 +61,8 @@ struct relay_range {
 	size_t conversation_count, conversation_room;
 	struct member *members;
 	size_t member_count, member_room;
+	struct friend_pair *friends; /* locked */
+	size_t friend_count;
 };
 
 /* The steps, in this order. Without lock (ephemeral events) rows are only

@@ -68,6 +68,7 @@ static void need_event(
     struct arena *arena, struct need *need, const struct relay_event *event)
 {
 	switch (event->place) {
+	case PLACE_FRIENDS:
 	case PLACE_NONE:
 		return;
 	case PLACE_PAIR:
@@ -260,6 +261,7 @@ const struct conversation *range_conversation(
 		return find_federated(range, event, true);
 	case PLACE_FEDERATED:
 		return find_federated(range, event, false);
+	case PLACE_FRIENDS:
 	case PLACE_NONE:
 		break;
 	}

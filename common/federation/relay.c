@@ -1,6 +1,7 @@
 #include "common/federation/relay.h"
 
 #include "common/base/log.h"
+#include "common/federation/event_friend.h"
 #include "common/federation/event_message.h"
 #include "common/federation/event_reaction.h"
 #include "common/federation/relay_figures.h"
@@ -38,6 +39,11 @@ static const struct event_type event_types[] = {
 	{ "delete",          "dm", EVENT_DURABLE,   delete_read, NULL,         delete_apply },
 	{ "reaction_add",    "dm", EVENT_DURABLE,   reaction_add_read,    reaction_add_admit,    reaction_add_apply },
 	{ "reaction_remove", "dm", EVENT_DURABLE,   reaction_remove_read, reaction_remove_admit, reaction_remove_apply },
+	{ "friend_request_create", "friend", EVENT_DURABLE, friend_create_read, friend_create_admit, friend_create_apply },
+	{ "friend_request_update", "friend", EVENT_DURABLE, friend_update_read, friend_update_admit, friend_update_apply },
+	{ "friend_request_cancel", "friend", EVENT_DURABLE, friend_cancel_read, friend_cancel_admit, friend_cancel_apply },
+	{ "friend_add",      "friend", EVENT_DURABLE, friend_add_read, friend_add_admit, friend_add_apply },
+	{ "friend_remove",   "friend", EVENT_DURABLE, friend_remove_read, friend_remove_admit, friend_remove_apply },
 	{ "dm_typing_start", "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
 	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
 };
@@ -227,7 +233,7 @@ static bool range_apply(struct tx *tx, struct relay_batch *batch, size_t from,
 	return batch_begin(tx, batch, durable, err) &&
 	    range_people(&range, durable, err) && range_messages(&range, err) &&
 	    range_conversations(&range, durable, err) &&
-	    runs_apply(&range, err);
+	    range_friends(&range, err) && runs_apply(&range, err);
 }
 
 bool relay_apply(struct tx *tx, struct relay_batch *batch, struct err *err)
