@@ -85,6 +85,7 @@ extern const struct route reaction_routes[];
 extern const struct route peer_routes[];
 extern const struct route relay_routes[];
 extern const struct route instance_routes[];
+extern const struct route settings_routes[];
 extern const struct route discovery_routes[];
 extern const struct route actor_routes[];
 extern const struct route actors_routes[];

@@ -8,6 +8,7 @@ static const struct route *const tables[] = {
 	group_routes,
 	reaction_routes,
 	peer_routes,
+	settings_routes,
 	relay_routes,
 	discovery_routes,
 	actor_routes,

@@ -1,4 +1,5 @@
 DROP VIEW ops.rotations;
+ALTER TABLE instance_settings DROP COLUMN homeward_scope;
 DELETE FROM s2s_requests WHERE kind = 'rotate';
 ALTER TABLE s2s_requests
     DROP CONSTRAINT s2s_requests_kind_check,

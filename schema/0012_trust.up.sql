@@ -26,6 +26,12 @@ ALTER TABLE s2s_requests
     ADD CONSTRAINT s2s_requests_kind_check
         CHECK (kind IN ('accept', 'counter', 'relay', 'info', 'rotate'));
 
+-- What our people write elsewhere is taken from where they have declared an
+-- account, or from any peer.
+ALTER TABLE instance_settings
+    ADD COLUMN homeward_scope text NOT NULL DEFAULT 'declared'
+        CHECK (homeward_scope IN ('declared', 'any_peer'));
+
 CREATE VIEW ops.rotations AS
 SELECT p.origin AS peer,
        CASE WHEN p.secret_rotation_at <= now() - interval '15 minutes' THEN 'done'

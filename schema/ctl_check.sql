@@ -74,6 +74,9 @@ UNION ALL
 SELECT 'dm_relay_scope is all_peers: every peer gets every direct message'
   FROM instance_settings WHERE dm_relay_scope = 'all_peers'
 UNION ALL
+SELECT 'homeward_scope is any_peer: every peer may speak in the name of our people'
+  FROM instance_settings WHERE homeward_scope = 'any_peer'
+UNION ALL
 SELECT 'federation_relay_enabled is off: nothing is sent or taken'
   FROM instance_settings WHERE NOT federation_relay_enabled;
 

@@ -108,6 +108,7 @@ struct relay_batch {
 	struct relay_event *events;
 	size_t count;
 	int64_t max_upload_size; /* once applied */
+	bool homeward_any;	 /* homeward_scope, likewise */
 };
 
 /* Open again, but for the malformed. */

@@ -260,13 +260,6 @@ bool create_apply(struct relay_range *run, struct err *err)
 
 /* ---- update, delete ---- */
 
-static bool declared_there(
-    const struct relay_range *run, const struct known_message *known)
-{
-	return instances_declare(run->batch->arena, known->replicated_instances,
-	    &run->batch->source);
-}
-
 /* An edit names its author, who must be the one that is stored. */
 static bool may_edit(const struct relay_range *run,
     const struct relay_event *event, const struct known_message *known)
@@ -276,7 +269,7 @@ static bool may_edit(const struct relay_range *run,
 	if (event->is_homeward)
 		return !known->home_instance &&
 		    id_parse(actor->home_user_id) == known->user_id &&
-		    declared_there(run, known);
+		    homeward_allowed(run->batch, known->replicated_instances);
 	return known->home_instance && known->home_user_id &&
 	    strcmp(known->home_instance, actor->host) == 0 &&
 	    strcmp(known->home_user_id, actor->home_user_id) == 0;
@@ -287,7 +280,8 @@ static bool may_delete(
     const struct relay_range *run, const struct known_message *known)
 {
 	if (!known->home_instance)
-		return declared_there(run, known);
+		return homeward_allowed(
+		    run->batch, known->replicated_instances);
 	return strcmp(known->home_instance, run->batch->source.host) == 0;
 }
 

@@ -135,6 +135,14 @@ bool person_exists(const struct person *person, struct err *err)
 	return true;
 }
 
+bool homeward_allowed(
+    const struct relay_batch *batch, const char *replicated_instances)
+{
+	return batch->homeward_any ||
+	    instances_declare(
+		batch->arena, replicated_instances, &batch->source);
+}
+
 bool event_may_act(const struct relay_range *range,
     const struct relay_event *event, struct err *err)
 {
@@ -143,8 +151,7 @@ bool event_may_act(const struct relay_range *range,
 	if (!person_exists(actor, err))
 		return false;
 	return !event->is_homeward ||
-	    instances_declare(range->batch->arena, actor->replicated_instances,
-		&range->batch->source) ||
+	    homeward_allowed(range->batch, actor->replicated_instances) ||
 	    err_set(err, ERR_ATTRIBUTION,
 		"our person has no account declared there");
 }

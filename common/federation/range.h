@@ -75,6 +75,11 @@ MUST_CHECK bool range_conversations(
 
 /* ---- for the types ---- */
 
+/* May the peer speak for one of our people, who has declared these accounts?
+ * Everything that came homeward asks here (homeward_scope). */
+bool homeward_allowed(
+    const struct relay_batch *batch, const char *replicated_instances);
+
 /* May the actor act at all: he exists, and if he is ours, an account of his is
  * declared at the peer that speaks. */
 bool event_may_act(const struct relay_range *range,

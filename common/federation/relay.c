@@ -203,9 +203,11 @@ static bool batch_begin(
 {
 	struct limits {
 		int64_t max_upload_size_bytes;
+		bool homeward_any;
 	} limits;
 	static const struct shape shape[] = {
 		SHAPE(INT, struct limits, max_upload_size_bytes, NULL),
+		SHAPE(BOOL, struct limits, homeward_any, NULL),
 		SHAPE_END(struct limits),
 	};
 
@@ -214,6 +216,7 @@ static bool batch_begin(
 		    : !sql_one(tx, &SQL_relay_limits, shape, &limits, err))
 		return false;
 	batch->max_upload_size = limits.max_upload_size_bytes;
+	batch->homeward_any = limits.homeward_any;
 	return true;
 }
 

@@ -380,6 +380,25 @@ Test(relay, homeward_needs_a_declared_account)
 	    site.alice);
 }
 
+Test(relay, the_operator_may_let_any_peer_speak_homeward)
+{
+	const char *edit = with(with(update("m1", "edited", 5000), "\"700\"",
+				    arena_printf(site.arena, "\"%" PRId64 "\"",
+					site.alice)),
+	    "luna.test", "nova.test");
+
+	test_db_script(site.conninfo,
+	    "UPDATE instance_settings SET homeward_scope = 'any_peer'");
+	expect_answer(homeward("m1"), ACCEPTED("\"m1\""));
+	expect_answer(edit, ACCEPTED("\"m1\""));
+	cr_expect_str_eq(content_of("m1"), "edited");
+	expect_answer(gone("m1"), ACCEPTED("\"m1\""));
+	cr_expect_eq(count("dm_messages"), 0);
+	test_db_script(site.conninfo,
+	    "UPDATE instance_settings SET homeward_scope = 'declared'");
+	expect_answer(homeward("m2"), REJECTED("m2", "attribution_mismatch"));
+}
+
 Test(relay, what_came_homeward_is_sent_on_once_and_never_back)
 {
 	relay_site_peer(&site, "orbit.test");
