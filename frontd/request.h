@@ -84,6 +84,7 @@ extern const struct route group_routes[];
 extern const struct route reaction_routes[];
 extern const struct route peer_routes[];
 extern const struct route relay_routes[];
+extern const struct route sync_routes[];
 extern const struct route instance_routes[];
 extern const struct route settings_routes[];
 extern const struct route discovery_routes[];

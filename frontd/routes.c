@@ -10,6 +10,7 @@ static const struct route *const tables[] = {
 	peer_routes,
 	settings_routes,
 	relay_routes,
+	sync_routes,
 	discovery_routes,
 	actor_routes,
 	actors_routes,

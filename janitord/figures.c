@@ -8,8 +8,9 @@ static const char *const outcomes[] = {
 };
 static const char *const purged[] = {
 	"nonces", "s2s_requests", "sessions", "message_tombstones",
-	"reaction_tombstones", "typing_told", "dead_letters", "peer_rates", "federation_outbox",
-	"conversation_events", "user_events", NULL
+	"reaction_tombstones", "typing_told", "dead_letters", "peer_rates",
+	"federation_outbox", "federation_mutation_log", "conversation_events",
+	"user_events", NULL
 };
 static const char *const whys[] = { "expired", NULL };
 /* The places of a queue follow one another: enum queue_state. */

@@ -12,6 +12,7 @@
 #include "janitord/janitord.h"
 #include "janitord/lead.h"
 #include "janitord/probe.h"
+#include "janitord/publish.h"
 #include "janitord/rotate.h"
 #include "janitord/sweep.h"
 #include "janitord/watch.h"
@@ -51,6 +52,7 @@ struct janitord {
 	struct listener *listener;
 	struct lead *lead;
 	struct prober *prober;
+	struct publisher *publisher;
 	struct rotator *rotator;
 	struct sweeper *sweeper;
 	struct watch *watch;
@@ -149,6 +151,7 @@ static void on_tick(void *arg)
 		be_seen(janitord);
 	if (lead_is_ours(janitord->lead)) {
 		prober_look(janitord->prober);
+		publisher_look(janitord->publisher);
 		rotator_look(janitord->rotator);
 		watch_look(janitord->watch);
 	}
@@ -255,6 +258,7 @@ static void parts_begin(struct janitord *janitord)
 	    .client = janitord->client,
 	    .origin = janitord->origin,
 	});
+	janitord->publisher = publisher_new(janitord->pool);
 	janitord->rotator = rotator_new(janitord->pool);
 	janitord->sweeper = sweeper_new(janitord->loop, janitord->pool);
 	janitord->watch = watch_new(janitord->pool);
@@ -333,6 +337,7 @@ static void janitord_stop(struct daemon *daemon)
 	client_free(&janitord->client);
 	work_pool_free(&janitord->pool);
 	prober_free(&janitord->prober);
+	publisher_free(&janitord->publisher);
 	rotator_free(&janitord->rotator);
 	sweeper_free(&janitord->sweeper);
 	watch_free(&janitord->watch);

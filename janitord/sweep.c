@@ -119,6 +119,7 @@ static const struct task tasks[] = {
 	{ "dead_letters",        purge,  &SQL_sweep_dead_letters, 0, &janitord_conf.dead_letters_kept, 1 },
 	{ "peer_rates",          purge,  &SQL_sweep_rates,       HOUR_MS, NULL, 1 },
 	{ "federation_outbox",   expire, NULL,                   0, NULL, 1 },
+	{ "federation_mutation_log", walk, &SQL_sweep_mutation_log, 90 * (int64_t)DAY_MS, NULL, 1 },
 	{ "conversation_events", walk,   &SQL_sweep_conversation_events, 0, &janitord_conf.events_kept, SELDOM },
 	{ "user_events",         walk,   &SQL_sweep_user_events, 0, &janitord_conf.events_kept, SELDOM },
 };

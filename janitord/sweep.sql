@@ -55,6 +55,20 @@ DELETE FROM peer_rates
  WHERE since < now() - $2 AND ctid = ANY (ARRAY(
         SELECT r.ctid FROM peer_rates r WHERE r.since < now() - $2 LIMIT $1));
 
+-- name: sweep_mutation_log :one
+-- $1 after which row, $2 how many, $3 how old
+-- In order of id, which is that of age; what hosts may read goes along.
+WITH looked AS MATERIALIZED (
+    SELECT l.id, l.mutated_at < now() - $3 AS old
+      FROM federation_mutation_log l WHERE l.id > $1 ORDER BY l.id LIMIT $2),
+swept AS (
+    DELETE FROM federation_mutation_log l USING looked
+     WHERE l.id = looked.id AND looked.old
+    RETURNING l.id)
+SELECT (SELECT count(*) FROM swept) AS gone,
+       coalesce((SELECT max(id) FROM looked), 0) AS cursor,
+       (SELECT count(*) FROM looked) >= $2 AND EXISTS (SELECT FROM swept) AS more;
+
 -- name: sweep_conversation_events :one
 -- $1 after which conversation, $2 how many, $3 how old
 -- Walks conversations by their first event: there is no index on the time. The

@@ -4,7 +4,6 @@
 
 #include "common/base/id.h"
 #include "common/chat/attachment.h"
-#include "common/federation/outbox_people.h"
 
 #include "common/federation/outbox_message.sql.h"
 
@@ -82,22 +81,19 @@ static void put_written(struct json_out *out, const struct message *message)
 	json_close(out);
 }
 
-static void put_message(
-    struct json_out *out, struct arena *arena, const struct entry *entry)
+void put_message(struct json_out *out, struct arena *arena,
+    const struct node *node, const struct message *message,
+    const struct outbox_person *author, const struct rows *files)
 {
-	const struct message *message = entry->message;
-	const struct outbox_person *author = entry->author;
-
 	json_open(out, "message");
 	json_put_id(out, "userId", author->id);
 	json_put_text(out, "homeUserId", person_home_id(arena, author));
-	json_put_text(
-	    out, "homeInstance", person_instance(entry->node, author));
+	json_put_text(out, "homeInstance", person_instance(node, author));
 	json_put_text(out, "content", message->content);
 	json_put_id(out, "replyToId", message->reply_to_id);
 	json_put_time(out, "editedAt", message->edited_at);
 	json_put_int(out, "createdAt", message->created_at);
-	put_files(out, arena, entry->node, &entry->files);
+	put_files(out, arena, node, files);
 	put_written(out, message);
 	json_close(out);
 }
@@ -115,7 +111,8 @@ static const char *payload(
 			json_put_text(
 			    &out, "federatedId", entry->place.federated_id);
 		put_participants(&out, arena, entry->node, &entry->people);
-		put_message(&out, arena, entry);
+		put_message(&out, arena, entry->node, entry->message,
+		    entry->author, &entry->files);
 	}
 	return payload_close(&out);
 }

@@ -7,7 +7,7 @@
 #define POSTRIDER_OUTBOX_MESSAGE_H
 
 #include "common/chat/message.h"
-#include "common/federation/node.h"
+#include "common/federation/outbox_people.h"
 
 /*
  * create, update or delete of a message of a native author (or of one of our
@@ -19,5 +19,11 @@
 MUST_CHECK bool outbox_add_message(struct tx *tx, const struct node *node,
     const char *event_type, const struct message *message,
     const char *except_host, struct err *err);
+
+/* "message" with its attachments (struct attachment), as relay and sync tell
+ * it. */
+void put_message(struct json_out *out, struct arena *arena,
+    const struct node *node, const struct message *message,
+    const struct outbox_person *author, const struct rows *files);
 
 #endif

@@ -7,7 +7,7 @@
 #include "common/pg/notify.h"
 
 /* A busy peer's row is not written for every batch. */
-enum { SEEN_EVERY_MS = 5000 };
+enum { SEEN_EVERY_MS = 5000, SYNCS_PER_MINUTE = 600 };
 
 const struct shape peer_shape[] = {
 	SHAPE(ID, struct peer, id, NULL),
@@ -231,12 +231,13 @@ static bool find_verified(struct tx *tx, const struct node *node,
 }
 
 static bool count_request(struct tx *tx, const struct peer *peer,
-    const char *nonce, bool *fresh, struct err *err)
+    const char *nonce, bool is_sync, bool *fresh, struct err *err)
 {
 	struct counted counted;
 
 	if (!sql_one(tx, &SQL_peer_count, counted_shape, &counted, err,
-		v_id(peer->id), v_text(peer->origin), v_text(nonce)))
+		v_id(peer->id), v_text(peer->origin), v_text(nonce),
+		v_bool(is_sync), v_int(SYNCS_PER_MINUTE)))
 		return false;
 	if (counted.over_rate)
 		return err_set(err, ERR_TOO_MANY, "Rate limit exceeded");
@@ -304,21 +305,47 @@ static bool revive(struct tx *tx, struct peer *peer, struct err *err)
 	return sql_none(tx, &SQL_peer_activate, err, v_id(peer->id));
 }
 
-bool peer_authenticate(struct tx *tx, const struct node *node,
-    const struct sign_headers *headers, struct bytes body, struct peer *peer,
-    struct err *err)
+/* A request as it came. */
+struct signed_request {
+	const struct sign_headers *headers;
+	struct bytes body;
+	bool is_sync;
+};
+
+static bool authenticate(struct tx *tx, const struct node *node,
+    const struct signed_request *request, struct peer *peer, struct err *err)
 {
+	const char *nonce = request->headers->nonce;
 	struct peer known;
 	enum peer_secret_kind used;
 	bool fresh;
 
-	if (!find_verified(tx, node, headers, body, &known, &used, err) ||
-	    !count_request(tx, &known, headers->nonce, &fresh, err) ||
-	    !nonce_fits(&known, headers->nonce, fresh, err) ||
+	if (!find_verified(tx, node, request->headers, request->body, &known,
+		&used, err) ||
+	    !count_request(tx, &known, nonce, request->is_sync, &fresh, err) ||
+	    !nonce_fits(&known, nonce, fresh, err) ||
 	    !settle(tx, &known, used, err) || !revive(tx, &known, err))
 		return false;
 	*peer = known;
 	return true;
+}
+
+bool peer_authenticate(struct tx *tx, const struct node *node,
+    const struct sign_headers *headers, struct bytes body, struct peer *peer,
+    struct err *err)
+{
+	const struct signed_request request = { headers, body, false };
+
+	return authenticate(tx, node, &request, peer, err);
+}
+
+bool peer_authenticate_sync(struct tx *tx, const struct node *node,
+    const struct sign_headers *headers, struct bytes body, struct peer *peer,
+    struct err *err)
+{
+	const struct signed_request request = { headers, body, true };
+
+	return authenticate(tx, node, &request, peer, err);
 }
 
 bool peer_authenticate_again(struct tx *tx, const struct node *node,
@@ -330,7 +357,7 @@ bool peer_authenticate_again(struct tx *tx, const struct node *node,
 	bool fresh;
 
 	if (!find_verified(tx, node, headers, body, &known, &used, err) ||
-	    !count_request(tx, &known, NULL, &fresh, err) ||
+	    !count_request(tx, &known, NULL, false, &fresh, err) ||
 	    !settle(tx, &known, used, err) || !revive(tx, &known, err))
 		return false;
 	*peer = known;

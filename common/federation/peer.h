@@ -94,6 +94,11 @@ MUST_CHECK bool peer_authenticate_again(struct tx *tx, const struct node *node,
     const struct sign_headers *headers, struct bytes body, struct peer *peer,
     struct err *err);
 
+/* The same for a question for what was missed, which has a rate of its own. */
+MUST_CHECK bool peer_authenticate_sync(struct tx *tx, const struct node *node,
+    const struct sign_headers *headers, struct bytes body, struct peer *peer,
+    struct err *err);
+
 /* After a served relay: last seen, and the nonce ratchet. */
 MUST_CHECK bool peer_seen(
     struct tx *tx, const struct peer *peer, bool had_nonce, struct err *err);

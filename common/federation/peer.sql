@@ -27,22 +27,26 @@ SELECT id, origin, host, instance_name, status, instance_id, hmac_secret,
 
 -- name: peer_count :one
 -- One round trip for the rate and the nonce of a verified request. The row of
--- the rate is held until the end of the transaction.
+-- the rate is held until the end of the transaction. Questions for what was
+-- missed ($4) have a counter of their own: a long history needs many pages.
 WITH rate AS (
-    INSERT INTO peer_rates AS r (peer_id, since, requests)
-    VALUES ($1, now(), 1)
+    INSERT INTO peer_rates AS r (peer_id, since, requests, syncs)
+    VALUES ($1, now(), CASE WHEN $4 THEN 0 ELSE 1 END, CASE WHEN $4 THEN 1 ELSE 0 END)
     ON CONFLICT (peer_id) DO UPDATE
        SET since = CASE WHEN r.since > now() - interval '1 minute'
                         THEN r.since ELSE now() END,
-           requests = CASE WHEN r.since > now() - interval '1 minute'
-                           THEN r.requests + 1 ELSE 1 END
-    RETURNING requests),
+           requests = excluded.requests + CASE WHEN r.since > now() - interval '1 minute'
+                                               THEN r.requests ELSE 0 END,
+           syncs = excluded.syncs + CASE WHEN r.since > now() - interval '1 minute'
+                                         THEN r.syncs ELSE 0 END
+    RETURNING requests, syncs),
 nonce AS (
     INSERT INTO nonces (origin, nonce)
     SELECT $2, $3::text WHERE $3::text IS NOT NULL
     ON CONFLICT DO NOTHING
     RETURNING true)
-SELECT rate.requests > s.relay_requests_per_minute AS over_rate,
+SELECT CASE WHEN $4 THEN rate.syncs > $5
+            ELSE rate.requests > s.relay_requests_per_minute END AS over_rate,
        EXISTS (SELECT FROM nonce) AS fresh
   FROM rate CROSS JOIN instance_settings s;
 

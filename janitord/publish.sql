@@ -1,0 +1,2 @@
+-- name: publish_next :one
+SELECT sync_publish($1::integer)::bigint AS published;
