@@ -13,9 +13,10 @@ static const struct reason reasons[] = {
 	{ "message_not_found",      REASON_MESSAGE      },
 	{ "processing_error",       REASON_ENTITY       },
 	{ "author_not_found",       REASON_ENTITY       },
+	/* What entitles may be on its way from another node. */
+	{ "unauthorized_source",    REASON_ENTITY       },
 	{ "sender_not_found",       REASON_ENTITY       },
 	{ "attribution_mismatch",   REASON_NEVER        },
-	{ "unauthorized_source",    REASON_NEVER        },
 	{ "unknown_event_type",     REASON_NEVER        },
 	{ "recipient_not_found",    REASON_NEVER        },
 	{ "participant_not_found",  REASON_NEVER        },

@@ -13,9 +13,10 @@ COMMENT ON TABLE dm_departures IS 'When somebody last left a group, by the clock
 
 CREATE TABLE events_heard (
     source_instance text NOT NULL,
+    event_type text NOT NULL,
     event_id text NOT NULL CHECK (length(event_id) <= 256),
     heard_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (source_instance, event_id)
+    PRIMARY KEY (source_instance, event_type, event_id)
 );
 CREATE INDEX events_heard_by_age ON events_heard (heard_at);
 COMMENT ON TABLE events_heard IS

@@ -203,7 +203,9 @@ bool groups_renew(struct tx *tx, const struct group_start *starts, size_t count,
 		 v_ids(pairs.people, pairs.count)) &&
 		insert_members(tx, &pairs, err) &&
 		sql_none(tx, &SQL_owners_set, err, v_ids(ids, count),
-		    v_ids(owners, count)));
+		    v_ids(owners, count)) &&
+		joins_append(
+		    tx, pairs.people, pairs.channels, pairs.count, err));
 }
 
 /* ---- the line of changes ---- */

@@ -57,6 +57,7 @@ enum event_place {
 	PLACE_NONE,
 	PLACE_PAIR,	 /* of people[0] and people[1]; made if missing */
 	PLACE_GROUP,	 /* the group of federated_id */
+	PLACE_ROSTER,	 /* the same, which the event may make: admit sees it */
 	PLACE_FEDERATED, /* that group, or the pair of that id that the actor is
 			    in */
 	PLACE_FRIENDS	 /* what people[0] and people[1] are to each other */
@@ -129,6 +130,10 @@ MUST_CHECK bool event_attribute(const struct relay_batch *batch,
 /* The normal host of an instance that this batch names; NULL: none, or a
  * port that the peer or we don't have. */
 const char *batch_host(const struct relay_batch *batch, const char *instance);
+
+/* {homeUserId, homeInstance, profile?}; false: it names nobody. */
+MUST_CHECK bool mention_read(const struct relay_batch *batch,
+    const struct json *value, struct mention *who);
 
 /* A time that a peer claims: beyond the tolerated skew it is now. */
 int64_t time_capped(int64_t ms);

@@ -13,34 +13,6 @@ enum {
 
 /* ---- the people it names ---- */
 
-static bool profile_read(struct json_in *in, struct mention *who)
-{
-	struct json_in profile = json_object_opt(in, "profile");
-
-	who->username = json_text_opt(&profile, "username", PROFILE_TEXT_MAX);
-	who->display_name =
-	    json_text_opt(&profile, "displayName", PROFILE_TEXT_MAX);
-	who->avatar = json_text_opt(&profile, "avatar", PROFILE_TEXT_MAX);
-	who->avatar_color =
-	    json_text_opt(&profile, "avatarColor", PROFILE_TEXT_MAX);
-	return json_done(&profile);
-}
-
-static bool participant_read(const struct relay_batch *batch,
-    const struct json *value, struct mention *who)
-{
-	struct err err = { 0 };
-	struct json_in in = json_from(batch->arena, value, &err);
-	const char *instance;
-
-	who->home_user_id = json_text(&in, "homeUserId", HOME_USER_ID_MAX);
-	instance = json_text(&in, "homeInstance", PROFILE_TEXT_MAX);
-	if (!profile_read(&in, who) || !json_done(&in))
-		return false;
-	who->host = batch_host(batch, instance);
-	return who->host != NULL;
-}
-
 static bool participants_read(
     const struct relay_batch *batch, struct relay_event *event, struct err *err)
 {
@@ -54,7 +26,7 @@ static bool participants_read(
 	    arena_array(batch->arena, count, sizeof(*event->people));
 	event->people_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (!participant_read(
+		if (!mention_read(
 			batch, json_element(list, i), &event->people[i]))
 			return err_refuse(err, ERR_INVALID,
 			    "missing_participants", "participant %zu is nobody",

@@ -115,7 +115,8 @@ bool range_people(struct relay_range *range, bool lock, struct err *err)
 {
 	people_collect(range);
 	if (!persons_find(range->tx, range->batch->node, range->people,
-		range->people_count, err))
+		range->people_count, err) ||
+	    !range_look_at_groups(range, err))
 		return false;
 	admit(range);
 	if (!lock)

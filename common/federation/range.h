@@ -37,6 +37,7 @@ struct conversation {
 	bool is_group;
 	bool is_gone; /* its last member has left */
 	int64_t owner_id;
+	const char *owner_host; /* of a group; NULL: one of our people */
 	int64_t pair_low;
 	int64_t pair_high;
 	const char *federated_id;
@@ -46,6 +47,8 @@ struct conversation {
 struct member {
 	int64_t dm_channel_id;
 	int64_t user_id;
+	const char *host; /* NULL: one of our people */
+	bool is_stub;
 };
 
 struct relay_range {
@@ -65,10 +68,19 @@ struct relay_range {
 	size_t friend_count;
 };
 
+/* Ours or with an account here. */
+static inline bool person_is_here(const struct person *person)
+{
+	return person->id && (person->is_native || !person->is_stub);
+}
+
 /* The steps, in this order. Without lock (ephemeral events) rows are only
  * read, and nobody and nothing is made. */
 MUST_CHECK bool range_people(
     struct relay_range *range, bool lock, struct err *err);
+/* Groups that events may make, without locks: what admit goes by. */
+MUST_CHECK bool range_look_at_groups(
+    struct relay_range *range, struct err *err);
 MUST_CHECK bool range_messages(struct relay_range *range, struct err *err);
 MUST_CHECK bool range_conversations(
     struct relay_range *range, bool lock, struct err *err);
@@ -107,8 +119,15 @@ bool range_is_member(const struct relay_range *range,
     const struct conversation *conversation, int64_t person);
 size_t range_member_count(
     const struct relay_range *range, int64_t conversation);
-void range_add_member(
-    struct relay_range *range, int64_t conversation, int64_t person);
+/* A group in which nobody is at home or has an account here: others change it
+ * without telling us. */
+bool range_is_abandoned(
+    const struct relay_range *range, const struct conversation *conversation);
+/* Has the node that speaks somebody in the group, or its owner? */
+bool range_has_stake(
+    const struct relay_range *range, const struct conversation *conversation);
+void range_add_member(struct relay_range *range, int64_t conversation,
+    const struct person *person);
 void range_drop_member(
     struct relay_range *range, int64_t conversation, int64_t person);
 /* Of a group, after its owner or whether it is gone has changed. */

@@ -49,8 +49,8 @@ SELECT k.host, k.id AS birth_id, m.id, m.dm_channel_id, m.user_id, u.home_instan
 -- In id order, so that two batches never wait for each other. $1, $2: pairs by
 -- their people; $3: groups; $4: by id; $5, $6: groups or the pair of a person.
 -- name: conversations_lock :many
-SELECT c.id, c.is_group, c.deleted_at IS NOT NULL AS is_gone, c.owner_id, c.pair_low,
-       c.pair_high, c.federated_id
+SELECT c.id, c.is_group, c.deleted_at IS NOT NULL AS is_gone, c.owner_id,
+       c.owner_home_instance AS owner_host, c.pair_low, c.pair_high, c.federated_id
   FROM dm_channels c
  WHERE c.id IN (
        SELECT p.id
@@ -75,12 +75,12 @@ SELECT c.id, c.is_group, c.deleted_at IS NOT NULL AS is_gone, c.owner_id, c.pair
 
 -- The same without locks.
 -- name: conversations_find :many
-SELECT c.id, c.is_group, c.deleted_at IS NOT NULL AS is_gone, c.owner_id, c.pair_low,
-       c.pair_high, c.federated_id
+SELECT c.id, c.is_group, c.deleted_at IS NOT NULL AS is_gone, c.owner_id,
+       c.owner_home_instance AS owner_host, c.pair_low, c.pair_high, c.federated_id
   FROM dm_channels c
  WHERE c.is_group AND c.federated_id = ANY($1::text[])
 UNION ALL
-SELECT p.id, false, false, NULL, p.pair_low, p.pair_high, p.federated_id
+SELECT p.id, false, false, NULL, NULL, p.pair_low, p.pair_high, p.federated_id
   FROM unnest($2::text[], $3::bigint[]) AS k(federated_id, person)
  CROSS JOIN LATERAL (
        SELECT * FROM dm_channels
@@ -88,6 +88,8 @@ SELECT p.id, false, false, NULL, p.pair_low, p.pair_high, p.federated_id
           AND k.person IN (pair_low, pair_high) LIMIT 1) p;
 
 -- name: members_of_groups :many
-SELECT dm_channel_id, user_id FROM dm_members
- WHERE dm_channel_id = ANY($1::bigint[])
- ORDER BY dm_channel_id, user_id;
+SELECT m.dm_channel_id, m.user_id, u.home_instance AS host,
+       u.password_hash = '!federation-replicated' AS is_stub
+  FROM dm_members m JOIN users u ON u.id = m.user_id
+ WHERE m.dm_channel_id = ANY($1::bigint[])
+ ORDER BY m.dm_channel_id, m.user_id;

@@ -8,6 +8,7 @@ static const struct shape conversation_shape[] = {
 	SHAPE(BOOL, struct conversation, is_group, NULL),
 	SHAPE(BOOL, struct conversation, is_gone, NULL),
 	SHAPE(ID,   struct conversation, owner_id, NULL),
+	SHAPE(TEXT, struct conversation, owner_host, NULL),
 	SHAPE(ID,   struct conversation, pair_low, NULL),
 	SHAPE(ID,   struct conversation, pair_high, NULL),
 	SHAPE(TEXT, struct conversation, federated_id, NULL),
@@ -15,8 +16,10 @@ static const struct shape conversation_shape[] = {
 };
 
 static const struct shape member_shape[] = {
-	SHAPE(ID, struct member, dm_channel_id, NULL),
-	SHAPE(ID, struct member, user_id, NULL),
+	SHAPE(ID,   struct member, dm_channel_id, NULL),
+	SHAPE(ID,   struct member, user_id, NULL),
+	SHAPE(TEXT, struct member, host, NULL),
+	SHAPE(BOOL, struct member, is_stub, NULL),
 	SHAPE_END(struct member),
 };
 /* clang-format on */
@@ -80,6 +83,7 @@ static void need_event(
 		    event->actor.person->id;
 		/* fall through */
 	case PLACE_GROUP:
+	case PLACE_ROSTER:
 		need->groups[need->group_count++] = event->federated_id;
 		return;
 	}
@@ -205,11 +209,27 @@ static bool read_members(struct relay_range *range, struct err *err)
 	return true;
 }
 
+bool range_look_at_groups(struct relay_range *range, struct err *err)
+{
+	struct need need = { .groups = arena_array(tx_arena(range->tx),
+				 range->count, sizeof(char *)) };
+
+	for (size_t i = 0; i < range->count; i++)
+		if (range->events[i].state == EVENT_OPEN &&
+		    range->events[i].place == PLACE_ROSTER)
+			need.groups[need.group_count++] =
+			    range->events[i].federated_id;
+	return need.group_count == 0 ||
+	    (find(range, &need, err) && read_members(range, err));
+}
+
 bool range_conversations(
     struct relay_range *range, bool with_lock, struct err *err)
 {
 	struct need need = range_need(range);
 
+	range->conversation_count = 0;
+	range->member_count = 0;
 	if (need.pair_count + need.group_count + need.id_count == 0)
 		return true;
 	if (with_lock
@@ -258,6 +278,7 @@ const struct conversation *range_conversation(
 		event_pair(event, &low, &high);
 		return find_pair(range, low, high);
 	case PLACE_GROUP:
+	case PLACE_ROSTER:
 		return find_federated(range, event, true);
 	case PLACE_FEDERATED:
 		return find_federated(range, event, false);
@@ -289,6 +310,37 @@ size_t range_member_count(const struct relay_range *range, int64_t conversation)
 	for (size_t i = 0; i < range->member_count; i++)
 		count += range->members[i].dm_channel_id == conversation;
 	return count;
+}
+
+bool range_is_abandoned(
+    const struct relay_range *range, const struct conversation *conversation)
+{
+	for (size_t i = 0; i < range->member_count; i++) {
+		const struct member *m = &range->members[i];
+
+		if (m->dm_channel_id == conversation->id &&
+		    (!m->host || !m->is_stub))
+			return false;
+	}
+	return true;
+}
+
+bool range_has_stake(
+    const struct relay_range *range, const struct conversation *conversation)
+{
+	const char *source = range->batch->source.host;
+
+	if (conversation->owner_host &&
+	    strcmp(conversation->owner_host, source) == 0)
+		return true;
+	for (size_t i = 0; i < range->member_count; i++) {
+		const struct member *m = &range->members[i];
+
+		if (m->dm_channel_id == conversation->id && m->host &&
+		    strcmp(m->host, source) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* ---- telling ---- */
@@ -325,13 +377,17 @@ void range_set_conversation(
 			range->conversations[i] = *conversation;
 }
 
-void range_add_member(
-    struct relay_range *range, int64_t conversation, int64_t person)
+void range_add_member(struct relay_range *range, int64_t conversation,
+    const struct person *person)
 {
 	range->members = grown(tx_arena(range->tx), range->members,
 	    range->member_count, &range->member_room, sizeof(*range->members));
-	range->members[range->member_count++] =
-	    (struct member){ conversation, person };
+	range->members[range->member_count++] = (struct member){
+		.dm_channel_id = conversation,
+		.user_id = person->id,
+		.host = person->is_native ? NULL : person->host,
+		.is_stub = person->is_stub,
+	};
 }
 
 void range_drop_member(

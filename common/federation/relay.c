@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/federation/event_friend.h"
+#include "common/federation/event_group.h"
 #include "common/federation/event_message.h"
 #include "common/federation/event_reaction.h"
 #include "common/federation/relay_figures.h"
@@ -39,6 +40,9 @@ static const struct event_type event_types[] = {
 	{ "delete",          "dm", EVENT_DURABLE,   delete_read, NULL,         delete_apply },
 	{ "reaction_add",    "dm", EVENT_DURABLE,   reaction_add_read,    reaction_add_admit,    reaction_add_apply },
 	{ "reaction_remove", "dm", EVENT_DURABLE,   reaction_remove_read, reaction_remove_admit, reaction_remove_apply },
+	{ "member_add",      "dm", EVENT_DURABLE,   member_add_read,    member_add_admit,    member_add_apply },
+	{ "member_remove",   "dm", EVENT_DURABLE,   member_remove_read, member_remove_admit, member_remove_apply },
+	{ "ownership_transfer", "dm", EVENT_DURABLE, ownership_transfer_read, ownership_transfer_admit, ownership_transfer_apply },
 	{ "friend_request_create", "friend", EVENT_DURABLE, friend_create_read, friend_create_admit, friend_create_apply },
 	{ "friend_request_update", "friend", EVENT_DURABLE, friend_update_read, friend_update_admit, friend_update_apply },
 	{ "friend_request_cancel", "friend", EVENT_DURABLE, friend_cancel_read, friend_cancel_admit, friend_cancel_apply },
@@ -48,6 +52,11 @@ static const struct event_type event_types[] = {
 	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
 };
 /* clang-format on */
+
+const struct event_type *event_type_at(size_t place)
+{
+	return place < COUNT(event_types) ? &event_types[place] : NULL;
+}
 
 /* ---- the envelope ---- */
 

@@ -20,6 +20,10 @@
 enum { RELAY_EVENTS_MAX = 50 };
 
 struct relay_batch;
+struct event_type;
+
+/* All types; NULL beyond the last. */
+const struct event_type *event_type_at(size_t place);
 
 /* The envelope: 400 texts as recorded; sourceInstance must be the signing
  * origin (DESIGN 16). */
