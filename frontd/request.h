@@ -82,6 +82,7 @@ extern const struct route user_routes[];
 extern const struct route dm_routes[];
 extern const struct route group_routes[];
 extern const struct route reaction_routes[];
+extern const struct route read_routes[];
 extern const struct route peer_routes[];
 extern const struct route relay_routes[];
 extern const struct route sync_routes[];

@@ -7,6 +7,7 @@ static const struct route *const tables[] = {
 	dm_routes,
 	group_routes,
 	reaction_routes,
+	read_routes,
 	peer_routes,
 	settings_routes,
 	relay_routes,

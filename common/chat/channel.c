@@ -217,6 +217,13 @@ bool channel_open_pair(struct tx *tx, const struct user *opener,
 	return true;
 }
 
+bool channel_name_pair(
+    struct tx *tx, int64_t channel, const char *federated_id, struct err *err)
+{
+	return sql_none(tx, &SQL_channel_name_pair, err, v_id(channel),
+	    v_text(federated_id));
+}
+
 bool channel_close_for(
     struct tx *tx, int64_t channel, int64_t user, struct err *err)
 {

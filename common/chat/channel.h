@@ -54,6 +54,10 @@ struct channel_pair {
 MUST_CHECK bool channels_make_pairs(struct tx *tx,
     const struct channel_pair *pairs, size_t count, struct err *err);
 
+/* A pair that was nobody else's business so far gets its federated id. */
+MUST_CHECK bool channel_name_pair(
+    struct tx *tx, int64_t channel, const char *federated_id, struct err *err);
+
 MUST_CHECK bool channel_close_for(
     struct tx *tx, int64_t channel, int64_t user, struct err *err);
 

@@ -26,6 +26,10 @@ members AS (
     SELECT id, pair_high FROM new)
 SELECT * FROM new;
 
+-- name: channel_name_pair :none
+UPDATE dm_channels SET federated_id = $2
+ WHERE id = $1 AND NOT is_group AND federated_id IS NULL;
+
 -- name: channel_closed_set :none
 UPDATE dm_members SET closed = $3
  WHERE dm_channel_id = $1 AND user_id = $2 AND closed <> $3;

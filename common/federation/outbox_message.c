@@ -51,12 +51,14 @@ static void put_files(struct json_out *out, struct arena *arena,
 struct place {
 	const char *federated_id; /* of a group */
 	bool is_local;		  /* a group nobody elsewhere knows of */
+	bool is_unnamed;	  /* a pair that nobody elsewhere knew of */
 	bool to_all;
 };
 
 static const struct shape place_shape[] = {
 	SHAPE(TEXT, struct place, federated_id, NULL),
 	SHAPE(BOOL, struct place, is_local, NULL),
+	SHAPE(BOOL, struct place, is_unnamed, NULL),
 	SHAPE(BOOL, struct place, to_all, NULL),
 	SHAPE_END(struct place),
 };
@@ -150,6 +152,7 @@ bool outbox_add_message(struct tx *tx, const struct node *node,
 {
 	struct entry entry = { .node = node, .message = message };
 	struct targets targets;
+	const char *unused;
 
 	if (!outbox_members(tx, message->dm_channel_id, &entry.people, err))
 		return false;
@@ -160,6 +163,10 @@ bool outbox_add_message(struct tx *tx, const struct node *node,
 	targets_add_for(&targets, entry.author, &entry.people);
 	if (!sql_one(tx, &SQL_outbox_place, place_shape, &entry.place, err,
 		v_id(message->dm_channel_id)))
+		return false;
+	if (entry.place.is_unnamed && targets.count &&
+	    !outbox_name_pair(
+		tx, message->dm_channel_id, &entry.people, &unused, err))
 		return false;
 	return entry.place.is_local ||
 	    add(tx, &entry, &targets, event_type, err);

@@ -1,6 +1,7 @@
 #include "common/federation/outbox_people.h"
 
 #include "common/base/id.h"
+#include "common/chat/channel.h"
 
 #include "common/federation/outbox_people.sql.h"
 
@@ -46,6 +47,28 @@ const struct outbox_person *outbox_person_find(
 	return NULL;
 }
 
+const char *person_home_id(
+    struct arena *arena, const struct outbox_person *person)
+{
+	return person->home_user_id ? person->home_user_id
+				    : id_text(arena, person->id);
+}
+
+bool outbox_name_pair(struct tx *tx, int64_t conversation,
+    const struct rows *people, const char **federated_id, struct err *err)
+{
+	struct arena *arena = tx_arena(tx);
+	const struct outbox_person *all = people->items;
+	char *id = arena_alloc(arena, FEDERATED_ID_SIZE);
+
+	if (people->count == 0)
+		return err_set(err, ERR_BUG, "a pair of nobody");
+	federated_id_of_pair(person_home_id(arena, &all[0]),
+	    person_home_id(arena, &all[people->count - 1]), id);
+	*federated_id = id;
+	return channel_name_pair(tx, conversation, id, err);
+}
+
 /* ---- what is said of them ---- */
 
 const char *person_instance(
@@ -53,13 +76,6 @@ const char *person_instance(
 {
 	return person->home_instance ? person->home_instance
 				     : node->origin.text;
-}
-
-const char *person_home_id(
-    struct arena *arena, const struct outbox_person *person)
-{
-	return person->home_user_id ? person->home_user_id
-				    : id_text(arena, person->id);
 }
 
 static void put_who(struct json_out *out, struct arena *arena,

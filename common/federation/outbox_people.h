@@ -51,6 +51,11 @@ void put_participant(struct json_out *out, const char *name,
 void put_participants(struct json_out *out, struct arena *arena,
     const struct node *node, const struct rows *people);
 
+/* The federated id of a pair that had none, by its people; kept from now on,
+ * so that what comes homeward about it finds it. */
+MUST_CHECK bool outbox_name_pair(struct tx *tx, int64_t conversation,
+    const struct rows *people, const char **federated_id, struct err *err);
+
 /* What a friend is shown: {username, displayName, avatar, avatarColor, banner,
  * bio}. */
 void put_snapshot(

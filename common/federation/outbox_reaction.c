@@ -1,30 +1,8 @@
 #include "common/federation/outbox_reaction.h"
 
 #include "common/base/id.h"
+#include "common/federation/outbox_names.h"
 #include "common/federation/outbox_people.h"
-
-#include "common/federation/outbox_reaction.sql.h"
-
-struct names {
-	const char *origin;
-	const char *birth_id;
-	const char *other_host; /* NULL: everybody knows it by one name */
-	const char *other_origin;
-	const char *other_id;
-	bool to_all;
-};
-
-/* clang-format off */
-static const struct shape names_shape[] = {
-	SHAPE(TEXT, struct names, origin, NULL),
-	SHAPE(TEXT, struct names, birth_id, NULL),
-	SHAPE(TEXT, struct names, other_host, NULL),
-	SHAPE(TEXT, struct names, other_origin, NULL),
-	SHAPE(TEXT, struct names, other_id, NULL),
-	SHAPE(BOOL, struct names, to_all, NULL),
-	SHAPE_END(struct names),
-};
-/* clang-format on */
 
 struct telling {
 	struct tx *tx;
@@ -37,7 +15,7 @@ struct telling {
 /* ---- what it says, in the recorded order ---- */
 
 static const char *payload(
-    const struct telling *telling, const char *origin, const char *message_id)
+    const struct telling *telling, const struct message_name *name)
 {
 	struct arena *arena = tx_arena(telling->tx);
 	const struct reaction_word *word = telling->word;
@@ -47,8 +25,8 @@ static const char *payload(
 	payload_open(&out, &text, arena);
 	json_put_id(&out, "dmChannelId", word->conversation);
 	json_open(&out, "reaction");
-	json_put_text(&out, "messageId", message_id);
-	json_put_text(&out, "messageHomeInstance", origin);
+	json_put_text(&out, "messageId", name->id);
+	json_put_text(&out, "messageHomeInstance", name->origin);
 	json_put_id(&out, "userId", word->person);
 	json_put_text(
 	    &out, "homeUserId", person_home_id(arena, telling->person));
@@ -71,9 +49,8 @@ static const char *entity_id(const struct telling *telling)
 	    word->message, word->person, word->emoji);
 }
 
-static bool tell(const struct telling *telling, const char *origin,
-    const char *message_id, const struct targets *targets, bool to_all,
-    struct err *err)
+static bool tell(const struct telling *telling, const struct message_name *name,
+    const struct targets *targets, bool to_all, struct err *err)
 {
 	struct outbox_event event = {
 		.event_type =
@@ -82,7 +59,7 @@ static bool tell(const struct telling *telling, const char *origin,
 		.context_id =
 		    id_text(tx_arena(telling->tx), telling->word->conversation),
 		.entity_id = entity_id(telling),
-		.payload = payload(telling, origin, message_id),
+		.payload = payload(telling, name),
 		.at = telling->is_add ? 0 : telling->word->at,
 		.to_all = to_all,
 		.homeward = telling->person->home_instance != NULL,
@@ -91,30 +68,17 @@ static bool tell(const struct telling *telling, const char *origin,
 	return outbox_add(telling->tx, &event, targets, err);
 }
 
-/* ---- to whom ---- */
-
 static bool tell_all(const struct telling *telling, const struct targets *all,
-    const struct names *names, struct err *err)
+    const struct message_names *names, struct err *err)
 {
-	struct arena *arena = tx_arena(telling->tx);
 	bool to_all = names->to_all && !telling->person->home_instance;
 	struct targets usual;
 	struct targets other;
 
-	targets_init(&usual, arena, telling->node,
-	    all->except ? all->except : names->other_host);
-	targets_init(&other, arena, telling->node, all->except);
-	for (size_t i = 0; i < all->count; i++)
-		targets_add(names->other_host &&
-			    !strcmp(all->hosts[i], names->other_host)
-			? &other
-			: &usual,
-		    all->hosts[i]);
-	return tell(telling, names->origin, names->birth_id, &usual, to_all,
-		   err) &&
+	names_part(names, telling->node, all, &usual, &other);
+	return tell(telling, &names->usual, &usual, to_all, err) &&
 	    (other.count == 0 ||
-		tell(telling, names->other_origin, names->other_id, &other,
-		    false, err));
+		tell(telling, &names->other, &other, false, err));
 }
 
 bool outbox_add_reaction(struct tx *tx, const struct node *node,
@@ -129,7 +93,7 @@ bool outbox_add_reaction(struct tx *tx, const struct node *node,
 	};
 	struct rows people;
 	struct targets all;
-	struct names names;
+	struct message_names names;
 	bool found;
 
 	if (word->outcome != REACTION_CHANGED)
@@ -141,8 +105,6 @@ bool outbox_add_reaction(struct tx *tx, const struct node *node,
 		return true;
 	targets_init(&all, tx_arena(tx), node, except_host);
 	targets_add_for(&all, telling.person, &people);
-	return sql_opt(tx, &SQL_outbox_message_names, names_shape, &names,
-		   &found, err, v_id(word->message),
-		   v_text(node->origin.text)) &&
+	return outbox_names(tx, node, word->message, &names, &found, err) &&
 	    (!found || tell_all(&telling, &all, &names, err));
 }

@@ -5,6 +5,7 @@
 #include "common/federation/event_group.h"
 #include "common/federation/event_message.h"
 #include "common/federation/event_reaction.h"
+#include "common/federation/event_read_state.h"
 #include "common/federation/relay_figures.h"
 
 #include "common/federation/relay.sql.h"
@@ -48,6 +49,7 @@ static const struct event_type event_types[] = {
 	{ "friend_request_cancel", "friend", EVENT_DURABLE, friend_cancel_read, friend_cancel_admit, friend_cancel_apply },
 	{ "friend_add",      "friend", EVENT_DURABLE, friend_add_read, friend_add_admit, friend_add_apply },
 	{ "friend_remove",   "friend", EVENT_DURABLE, friend_remove_read, friend_remove_admit, friend_remove_apply },
+	{ "read_state_update", "dm", EVENT_DURABLE, read_state_read, read_state_admit, read_state_apply },
 	{ "dm_typing_start", "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
 	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
 };
