@@ -220,7 +220,7 @@ Test(group_change, a_node_without_a_part_renews_nothing)
 			eve, BOB))),
 		false),
 	    REJECTED("g2", "unauthorized_source"));
-	cr_expect_str_eq(group_text("SELECT group_count(*) FILTER (WHERE "
+	cr_expect_str_eq(group_text("SELECT count(*) FILTER (WHERE "
 				    "home_instance = 'evil.test')::"
 				    "text AS t FROM users"),
 	    "1", "a row without any right");

@@ -273,7 +273,7 @@ Test(group_relay, two_peers_that_fill_a_group_stop_at_ten)
 	    strstr(b.answer, "max_members_exceeded"));
 	cr_expect_eq(group_count("dm_messages"), 7);
 	cr_expect_eq(relay_site_number(group_site(),
-			 "SELECT c.seq - (SELECT group_count(*) FROM "
+			 "SELECT c.seq - (SELECT count(*) FROM "
 			 "conversation_events) AS "
 			 "n FROM dm_channels c"),
 	    0);

@@ -115,8 +115,7 @@ const char *from_mars(const char *events)
 int64_t group_count(const char *what)
 {
 	return relay_site_number(&site,
-	    arena_printf(
-		site.arena, "SELECT group_count(*) AS n FROM %s", what));
+	    arena_printf(site.arena, "SELECT count(*) AS n FROM %s", what));
 }
 
 void group_sql(const char *script)
@@ -141,14 +140,14 @@ const char *group_state(void)
 	return group_text(
 	    "SELECT concat_ws('/', (SELECT string_agg(seq || ' ' || "
 	    "(deleted_at IS NULL) || owner_id, ',' ORDER BY id) FROM "
-	    "dm_channels), (SELECT group_count(*) FROM users), (SELECT "
-	    "group_count(*) "
-	    "FROM dm_messages), (SELECT group_count(*) FROM user_events), "
+	    "dm_channels), (SELECT count(*) FROM users), (SELECT "
+	    "count(*) "
+	    "FROM dm_messages), (SELECT count(*) FROM user_events), "
 	    "(SELECT "
 	    "string_agg(dm_channel_id || ' ' || user_id, ',' ORDER BY 1) FROM "
 	    "(SELECT * FROM dm_members ORDER BY 1, 2) m), (SELECT "
 	    "string_agg(user_id || ' ' || last_read_message_id, ',') FROM "
-	    "read_states), (SELECT group_count(*) FROM federation_outbox)) AS "
+	    "read_states), (SELECT count(*) FROM federation_outbox)) AS "
 	    "t");
 }
 
