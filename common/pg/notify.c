@@ -227,6 +227,7 @@ static bool send_once(struct notifier *notifier, const char *const *channels,
 	struct err err = { 0 };
 
 	tx_lazy(tx);
+	tx_closing(tx);
 	if (sql_many(tx, &SQL_notify_send, NULL, NULL, &err,
 		v_texts(channels, count), v_texts(payloads, count)) &&
 	    tx_commit(tx, &err)) {

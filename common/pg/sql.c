@@ -4,7 +4,8 @@ enum { SCRATCH_KEEP = 1 << 20 };
 
 /* What one round trip carries, and what came back. */
 struct trip {
-	int sent;      /* commands, the statement last */
+	int sent;      /* commands */
+	int statement; /* which of them is the statement, or the only one */
 	int succeeded; /* from the front */
 	PGresult *result;
 	bool lost; /* the connection */
@@ -29,9 +30,7 @@ static bool send_begin(struct trip *trip, struct tx *tx)
 		return false;
 	if (!tx->lazy)
 		return true;
-	trip->sent++;
-	return PQsendQueryParams(pg, "SET LOCAL synchronous_commit = off", 0,
-	    NULL, NULL, NULL, NULL, 0);
+	return send_plain(trip, pg, SQL_LAZILY);
 }
 
 /*
@@ -64,7 +63,7 @@ static bool send_statement(struct trip *trip, struct conn *conn,
 			prepared->stmt->text, params->count, prepared->types))
 			return false;
 	}
-	trip->sent++;
+	trip->statement = trip->sent++;
 	return PQsendQueryPrepared(conn->pg, prepared->name, params->count,
 	    params->values, params->lengths, params->formats, 1);
 }
@@ -98,7 +97,7 @@ static bool reached_sync(PGconn *pg)
 	return sync;
 }
 
-/* Keeps the last good result, or the first bad one. */
+/* Keeps the statement's result, or the first bad one. */
 static void collect(struct trip *trip, PGconn *pg)
 {
 	bool bad = false;
@@ -106,8 +105,9 @@ static void collect(struct trip *trip, PGconn *pg)
 	for (int i = 0; i < trip->sent; i++) {
 		PGresult *result = next_result(pg);
 
-		if (bad) {
+		if (bad || (i > trip->statement && is_good(result))) {
 			PQclear(result);
+			trip->succeeded += !bad;
 			continue;
 		}
 		PQclear(trip->result);
@@ -147,6 +147,7 @@ static void travel(struct trip *trip, struct tx *tx, const struct stmt *stmt,
 	types_settle(conn, prepared, params);
 	sent = send_begin(trip, tx) &&
 	    send_statement(trip, conn, prepared, params) &&
+	    (!tx->closing || send_plain(trip, conn->pg, "COMMIT")) &&
 	    PQpipelineSync(conn->pg);
 	if (!sent) {
 		trip->lost = true;
@@ -154,7 +155,7 @@ static void travel(struct trip *trip, struct tx *tx, const struct stmt *stmt,
 	}
 	collect(trip, conn->pg);
 	conn->used |= trip->succeeded > 0;
-	prepared->ready |= !trip->lost && trip->succeeded >= trip->sent - 1;
+	prepared->ready |= !trip->lost && trip->succeeded >= trip->statement;
 }
 
 /*
@@ -163,7 +164,7 @@ static void travel(struct trip *trip, struct tx *tx, const struct stmt *stmt,
  */
 static bool travel_again(struct trip *trip, struct tx *tx, bool first)
 {
-	if (!first || !trip->lost || !tx->conn->used)
+	if (!first || !trip->lost || !tx->conn->used || tx->closing)
 		return false;
 	PQclear(trip->result);
 	*trip = (struct trip){ 0 };
@@ -227,6 +228,7 @@ static bool run(struct tx *tx, const struct stmt *stmt, const struct val *vals,
 	scratch_shrink(&conn->scratch);
 	if (!trip_good(&trip))
 		return trip_failed(&trip, tx, stmt, err);
+	tx->begun = !tx->closing;
 	*result = trip.result;
 	return true;
 }
@@ -341,10 +343,16 @@ void tx_lazy(struct tx *tx)
 	tx->lazy = true;
 }
 
+void tx_closing(struct tx *tx)
+{
+	tx->closing = true;
+}
+
 static void tx_clear(struct tx *tx)
 {
 	tx->begun = false;
 	tx->lazy = false;
+	tx->closing = false;
 	tx->failed = ERR_NONE;
 	tx->signals.count = 0;
 }

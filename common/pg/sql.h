@@ -62,6 +62,11 @@ struct arena *tx_arena(struct tx *tx);
 /* Before the first statement: this commit need not wait for the disk. */
 void tx_lazy(struct tx *tx);
 
+/* The next statement is the last: it takes the commit along, and tx_commit
+ * only says so. When the connection is lost with it nobody knows whether it
+ * was done, and it is not tried again. */
+void tx_closing(struct tx *tx);
+
 /* What to signal after the commit: see notify.h. Dropped by a rollback. */
 struct signal_list;
 struct signal_list *tx_signals(struct tx *tx);

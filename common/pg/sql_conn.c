@@ -109,7 +109,8 @@ static PGconn *dial(const struct conn_def *def)
 
 static bool prepare_session(struct conn *conn)
 {
-	static const char *const plain[] = { "BEGIN", "COMMIT", "ROLLBACK" };
+	static const char *const plain[] = { "BEGIN", "COMMIT", "ROLLBACK",
+		SQL_LAZILY };
 	bool good = true;
 
 	for (size_t i = 0; i < COUNT(plain) && good; i++) {

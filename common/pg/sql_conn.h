@@ -14,6 +14,9 @@
 
 enum { SQL_PARAMS_MAX = 48 };
 
+/* Prepared under its own text on each connection, as BEGIN is. */
+#define SQL_LAZILY "SET LOCAL synchronous_commit = off"
+
 /* Types by their numbers in pg_type. */
 enum sql_type {
 	SQL_TYPE_UNKNOWN = 0,
@@ -89,6 +92,7 @@ struct tx {
 	struct arena *arena;
 	bool begun;
 	bool lazy;
+	bool closing;	      /* the next statement takes the commit along */
 	enum err_code failed; /* ERR_NONE while all went well */
 	struct signal_list signals;
 };

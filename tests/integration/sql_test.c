@@ -384,7 +384,40 @@ Test(sql, the_session_is_set_up)
 	cr_expect(strstr(row.text, "test/sql on"), "lazy once: %s", row.text);
 }
 
+Test(sql, a_closing_statement_takes_the_commit_along)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
+	struct err err = { 0 };
+
+	tx_closing(tx);
+	cr_assert(add(tx, 1, &err), "%s", err.text);
+	tx_rollback(tx);
+	cr_expect_eq(rows_in_t(), 1, "there is nothing left to roll back");
+	cr_assert(add(tx, 2, &err) && tx_commit(tx, &err), "%s", err.text);
+	tx_closing(tx);
+	cr_expect_not(add(tx, 2, &err), "it is there already");
+	cr_expect_not(tx_commit(tx, &err));
+	cr_expect_eq(rows_in_t(), 2);
+	cr_assert(add(tx, 3, &err), "%s", err.text);
+	tx_rollback(tx);
+	cr_expect_eq(rows_in_t(), 2, "closing once");
+}
+
 /* ---- a database that goes away ---- */
+
+Test(sql, a_closing_statement_is_not_tried_again)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
+	struct err err = { 0 };
+
+	cr_assert(add(tx, 1, &err) && tx_commit(tx, &err));
+	kill_connection();
+	tx_closing(tx);
+	cr_expect_not(add(tx, 2, &err));
+	cr_expect_eq(err.code, ERR_BUSY);
+	tx_rollback(tx);
+	cr_expect(add(tx, 2, &err) && tx_commit(tx, &err), "%s", err.text);
+}
 
 Test(sql, a_connection_that_died_idle_is_replaced_unseen)
 {
