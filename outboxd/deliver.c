@@ -16,13 +16,32 @@ struct claim {
 	uint64_t epoch;
 	int64_t room;
 	int64_t started;
+	int64_t took_ms;
+	uint64_t hints;
+	bool may_linger;
+	bool uncounted;
 	struct drain **drains;
 	size_t count;
 	bool failed;
 	struct err err;
+	bool stepped; /* the only one has taken its first step */
+	bool step_failed;
+	struct err step_err;
 };
 
 /* ---- looking for peers that are due ---- */
+
+/* One message for one peer need not go by the loop to be read. */
+static void step_first(struct claim *claim, struct conn *conn)
+{
+	struct drain *drain = claim->drains[0];
+
+	drain->brief = true;
+	drain->may_linger = claim->may_linger;
+	drain->uncounted = claim->uncounted;
+	claim->stepped = true;
+	claim->step_failed = !drain_step(conn, drain, &claim->step_err);
+}
 
 static void claim_run(void *item, void *state)
 {
@@ -34,6 +53,7 @@ static void claim_run(void *item, void *state)
 
 	claim->failed = !drain_claim(worker->conn, claim->arena, def->self->id,
 	    claim->room, &rows, &claim->err);
+	claim->took_ms = clock_steady_ms() - claim->started;
 	if (claim->failed)
 		return;
 	leases = rows.items;
@@ -42,6 +62,8 @@ static void claim_run(void *item, void *state)
 	for (size_t i = 0; i < rows.count; i++)
 		claim->drains[i] = drain_new(&leases[i], def->node);
 	claim->count = rows.count;
+	if (claim->count == 1)
+		step_first(claim, worker->conn);
 }
 
 static void claim_done(void *item)
@@ -54,8 +76,7 @@ static void claim_done(void *item)
 	all->pending--;
 	all->claiming = false;
 	all->claim_again = false;
-	metric_observe_us(
-	    &figure_claim, 0, (clock_steady_ms() - claim->started) * 1000);
+	metric_observe_us(&figure_claim, 0, claim->took_ms * 1000);
 	if (claim->failed)
 		log_warn("outbox.unlooked", F("err", v_text(claim->err.text)));
 	else
@@ -64,10 +85,13 @@ static void claim_done(void *item)
 		struct delivery *d =
 		    delivery_new(all, claim->drains[i], claim->started);
 
-		if (claim->epoch == all->epoch && !all->draining)
-			delivery_go(d);
-		else
+		if (claim->epoch != all->epoch || all->draining)
 			delivery_release(d);
+		else if (claim->stepped)
+			delivery_go_on(d, claim->hints,
+			    claim->step_failed ? &claim->step_err : NULL);
+		else
+			delivery_go(d);
 	}
 	arena_free(&arena);
 	if (again)
@@ -84,6 +108,9 @@ static void claim_begin(struct deliverer *all)
 	claim->epoch = all->epoch;
 	claim->room = outboxd_conf.peers_max - all->held;
 	claim->started = clock_steady_ms();
+	claim->hints = all->hints;
+	claim->may_linger = !all->crowded;
+	claim->uncounted = all->silent_count == SILENT_MAX;
 	if (!work_submit(all->def.pool, claim_run, claim_done, claim)) {
 		arena_free(&arena);
 		return;

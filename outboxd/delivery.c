@@ -280,6 +280,7 @@ static void step(struct delivery *d, bool ahead)
 
 	hand_over(d, drain);
 	drain->ahead = ahead;
+	drain->brief = false;
 	drain->out = NULL;
 	if (!ahead) {
 		loads_stop(d);
@@ -452,6 +453,16 @@ struct delivery *delivery_new(
 void delivery_go(struct delivery *d)
 {
 	step(d, false);
+}
+
+void delivery_go_on(
+    struct delivery *d, uint64_t hints, const struct err *failed)
+{
+	d->hints = hints;
+	d->failed = failed != NULL;
+	if (failed)
+		d->err = *failed;
+	step_done(d);
 }
 
 void delivery_nudge(struct delivery *d)

@@ -88,6 +88,10 @@ struct deliverer {
 struct delivery *delivery_new(
     struct deliverer *all, struct drain *drain, int64_t began);
 void delivery_go(struct delivery *delivery);
+/* Goes on after a first step that was taken at hints, with its error if it
+ * failed. */
+void delivery_go_on(
+    struct delivery *delivery, uint64_t hints, const struct err *failed);
 void delivery_release(struct delivery *delivery);
 
 /* Its lease is no longer ours. */

@@ -26,6 +26,7 @@ static const struct shape lease_shape[] = {
 	SHAPE(INT,   struct drain_lease, auth_failures, NULL),
 	SHAPE(INT,   struct drain_lease, retry_batch_limit, NULL),
 	SHAPE(INT,   struct drain_lease, remote_max_upload_size, NULL),
+	SHAPE(INT,   struct drain_lease, accepted_ms, NULL),
 	SHAPE_END(struct drain_lease),
 };
 
@@ -65,6 +66,18 @@ static const char *secret_of(const struct drain *drain, struct bytes sealed)
 	return peer_secret(drain->keep, drain->node, &peer);
 }
 
+/* Has it just taken something, and refused nothing since? Then its row need
+ * not hear so again. */
+static int64_t answered_at(const struct drain_lease *lease)
+{
+	int64_t ago = lease->accepted_ms;
+
+	if (!ago || ago >= LEASE_RENEW_MS || lease->transport_failures ||
+	    lease->auth_failures || strcmp(lease->status, "active") != 0)
+		return 0;
+	return clock_steady_ms() - ago;
+}
+
 struct drain *drain_new(
     const struct drain_lease *lease, const struct node *node)
 {
@@ -85,6 +98,7 @@ struct drain *drain_new(
 	drain->url =
 	    arena_printf(keep, "%s/api/federation/relay", drain->lease.origin);
 	drain->secret = secret_of(drain, lease->hmac_secret);
+	drain->answered_at = answered_at(lease);
 	drain->lease.hmac_secret = (struct bytes){ 0 };
 	return drain;
 }
@@ -111,6 +125,7 @@ bool drain_claim(struct conn *conn, struct arena *arena, int64_t worker,
 	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
 
 	tx_lazy(tx);
+	tx_closing(tx);
 	return sql_many(tx, &SQL_drain_claim, lease_shape, leases, err,
 		   v_int(room), v_span(LEASE_MS), v_id(worker)) &&
 	    tx_commit(tx, err);
@@ -141,33 +156,74 @@ static size_t ids_above(
 	return count;
 }
 
+/* Ids one after the other, as entries of a peer that is busy alone have. */
+struct run {
+	size_t begin;
+	size_t count;
+};
+
+static struct run run_longest(const struct settled *settled)
+{
+	struct run longest = { 0 };
+	struct run run = { 0 };
+
+	for (size_t i = 0; i < settled->count; i++) {
+		if (i > 0 && settled->ids[i] != settled->ids[i - 1] + 1)
+			run = (struct run){ .begin = i };
+		run.count++;
+		if (run.count > longest.count)
+			longest = run;
+	}
+	return longest;
+}
+
+static void run_cut(struct settled *settled, struct run run)
+{
+	size_t end = run.begin + run.count;
+
+	memmove(settled->ids + run.begin, settled->ids + end,
+	    (settled->count - end) * sizeof(settled->ids[0]));
+	settled->count -= run.count;
+}
+
+/* What the first row says; the others are the window. */
+static void reading_note(
+    struct drain *drain, size_t most, struct rows *window, bool *late)
+{
+	struct entry *entries = window->items;
+
+	if (most > 0)
+		horizon_note(
+		    &drain->horizon, entries[0].snapshot, drain->cursor);
+	*late = entries[0].late;
+	window->items = entries + 1;
+	window->count = *late ? 0 : window->count - 1;
+}
+
 /* late: something appeared behind the cursor, and the window is none. */
 static bool fetch(struct tx *tx, struct drain *drain, size_t most,
-    const struct settled *settled, struct rows *window, bool *late,
-    struct err *err)
+    struct settled *settled, struct rows *window, bool *late, struct err *err)
 {
 	int64_t *above =
 	    arena_array(drain->scratch, settled->count, sizeof(int64_t));
 	size_t above_count = ids_above(drain, settled, above);
-	const struct entry *entries;
+	struct run run = run_longest(settled);
+	int64_t first = run.count > 0 ? settled->ids[run.begin] : 0;
 
+	run_cut(settled, run);
+	tx_closing(tx);
 	if (!sql_many(tx, &SQL_drain_fetch, entry_shape, window, err,
 		v_id(drain->lease.peer), v_text(drain->lease.token),
 		v_int(drain->cursor), v_int((int64_t)most),
 		v_ids(settled->ids, settled->count), v_ids(above, above_count),
 		v_int(drain->horizon.floor),
-		v_text(horizon_seen(&drain->horizon))))
+		v_text(horizon_seen(&drain->horizon)), v_int(first),
+		v_int(first + (int64_t)run.count - 1)))
 		return false;
 	if (window->count == 0)
 		return err_set(err, ERR_CONFLICT, "the lease was lost");
-	entries = window->items;
-	if (most > 0)
-		horizon_note(
-		    &drain->horizon, entries[0].snapshot, drain->cursor);
-	*late = entries[0].late;
-	if (!entries[0].id || *late)
-		window->count = 0;
-	return true;
+	reading_note(drain, most, window, late);
+	return tx_commit(tx, err);
 }
 
 /* A backlog is read in larger pieces, large entries in smaller ones. */
@@ -196,7 +252,7 @@ static size_t links_count(const struct link *link)
 	return count;
 }
 
-/* What met its delete or ran out of time leaves now, under the same lock. */
+/* What met its delete or ran out of time leaves now. */
 static bool remove_settled(struct tx *tx, const struct drain *drain,
     const struct batch *batch, struct err *err)
 {
@@ -221,8 +277,11 @@ static bool remove_settled(struct tx *tx, const struct drain *drain,
 		    F("peer", v_text(drain->lease.origin)),
 		    F("entry", v_id(batch->expired->entry->id)),
 		    F("events", v_int((int64_t)expired)));
+	tx_lazy(tx);
+	tx_closing(tx);
 	return sql_none(tx, &SQL_drain_remove, err, v_id(drain->lease.peer),
-	    v_ids(ids, count));
+		   v_text(drain->lease.token), v_ids(ids, count)) &&
+	    tx_commit(tx, err);
 }
 
 static void from_start(struct drain *drain)
@@ -262,7 +321,7 @@ static void note_passed(struct drain *drain, const struct rows *window)
 
 /* late: something appeared behind the cursor; the next reading is whole. */
 static bool look_once(struct tx *tx, struct drain *drain,
-    const struct settled *settled, bool *late, struct err *err)
+    struct settled *settled, bool *late, struct err *err)
 {
 	struct load *load = drain->load;
 	int64_t limit = drain->lease.retry_batch_limit;
@@ -301,14 +360,18 @@ static bool look_once(struct tx *tx, struct drain *drain,
 static bool look(struct tx *tx, struct drain *drain, struct settled settled,
     bool goes_on, struct err *err)
 {
+	int most = drain->brief ? 1 : DRAIN_WINDOWS_MAX;
+
 	if (!goes_on && rescan_due(drain))
 		drain->cursor = 0;
 	if (drain->cursor == 0)
 		from_start(drain);
-	for (int windows = 0; windows < DRAIN_WINDOWS_MAX; windows++) {
+	for (int windows = 0; windows < most; windows++) {
 		size_t asked = drain->window;
 		bool late;
 
+		if (windows > 0)
+			tx_lazy(tx);
 		if (!look_once(tx, drain, &settled, &late, err))
 			return false;
 		settled.count = 0;
@@ -347,29 +410,23 @@ static int64_t ids_ahead(const struct drain *drain)
 	    DRAIN_AHEAD / (int64_t)window->count;
 }
 
+/* The mark must be on the disk before a POST leaves. */
 static bool present(struct tx *tx, struct drain *drain, struct err *err)
 {
 	struct marked marked;
 
+	if (last_id(drain->load) <= drain->lease.presented_through)
+		return true;
+	tx_closing(tx);
 	if (!sql_one(tx, &SQL_drain_present, marked_shape, &marked, err,
 		v_id(drain->lease.peer), v_text(drain->lease.token),
-		v_int(last_id(drain->load)), v_int(ids_ahead(drain))))
+		v_int(last_id(drain->load)), v_int(ids_ahead(drain)),
+		v_int(drain->answered_at ? DRAIN_RESERVE : 0)))
 		return false;
 	if (!tx_commit(tx, err))
 		return false;
 	drain->lease.presented_through = marked.presented_through;
 	return true;
-}
-
-/* The mark must be on the disk before a POST leaves. */
-static bool present_commit(
-    struct tx *tx, struct drain *drain, bool lazy, struct err *err)
-{
-	if (last_id(drain->load) <= drain->lease.presented_through)
-		return tx_commit(tx, err);
-	if (lazy && !tx_commit(tx, err))
-		return false;
-	return present(tx, drain, err);
 }
 
 /* ---- a step ---- */
@@ -380,7 +437,8 @@ static bool read_secret(struct tx *tx, struct drain *drain, struct err *err)
 
 	if (!drain->fresh_secret)
 		return true;
-	if (!peer_by_id(tx, drain->lease.peer, &peer, err))
+	if (!peer_by_id(tx, drain->lease.peer, &peer, err) ||
+	    !tx_commit(tx, err))
 		return false;
 	drain->secret = peer_secret(drain->keep, drain->node, &peer);
 	drain->fresh_secret = false;
@@ -391,19 +449,22 @@ static bool give_back(
     struct tx *tx, struct drain *drain, int64_t rest_ms, struct err *err)
 {
 	load_reset(drain->load);
+	tx_lazy(tx);
+	tx_closing(tx);
 	return sql_none(tx, &SQL_drain_release, err, v_id(drain->lease.peer),
 		   v_text(drain->lease.token), v_span(rest_ms)) &&
 	    tx_commit(tx, err);
 }
 
 static bool acknowledge_only(struct tx *tx, struct drain *drain,
-    const struct settled *settled, struct err *err)
+    struct settled *settled, struct err *err)
 {
 	struct rows none;
 	bool late;
 
-	return settled->count == 0 ||
-	    fetch(tx, drain, 0, settled, &none, &late, err);
+	return settled->count == 0
+	    ? tx_commit(tx, err)
+	    : fetch(tx, drain, 0, settled, &none, &late, err);
 }
 
 /* Nothing can go. What waits behind a refusal is looked at again after a
@@ -421,11 +482,11 @@ static bool rest(struct tx *tx, struct drain *drain, struct err *err)
 	drain->linger = true;
 	drain->rescan_ms =
 	    passed < DRAIN_LINGER_MAX_MS ? passed : DRAIN_LINGER_MAX_MS;
-	return tx_commit(tx, err);
+	return true;
 }
 
 static bool go_on(struct tx *tx, struct drain *drain,
-    const struct settled *settled, bool lazy, struct err *err)
+    const struct settled *settled, struct err *err)
 {
 	bool goes_on = drain->again;
 
@@ -437,26 +498,30 @@ static bool go_on(struct tx *tx, struct drain *drain,
 	    !read_secret(tx, drain, err))
 		return false;
 	if (drain->again)
-		return tx_commit(tx, err);
+		return true;
 	if (drain->load->count == 0)
 		return rest(tx, drain, err);
-	if (!present_commit(tx, drain, lazy, err))
+	if (!present(tx, drain, err))
 		return false;
 	load_seal(drain->load, drain->node, drain->secret);
 	return true;
 }
 
 static bool step_ahead(struct tx *tx, struct drain *drain,
-    const struct settled *settled, struct err *err)
+    struct settled *settled, struct err *err)
 {
 	bool late;
 
 	return look_once(tx, drain, settled, &late, err) &&
-	    present_commit(tx, drain, true, err);
+	    present(tx, drain, err);
 }
 
-static bool step_in(
-    struct tx *tx, struct drain *drain, bool lazy, struct err *err)
+/*
+ * Each statement that changes the outbox is fenced by the token, and a
+ * transaction of its own, which leaves with it in one trip; what an answer
+ * brings is booked together with its acknowledgement.
+ */
+static bool step_in(struct tx *tx, struct drain *drain, struct err *err)
 {
 	struct settled settled = { 0 };
 
@@ -474,14 +539,12 @@ static bool step_in(
 	if (settled.over || drain->leaving)
 		return acknowledge_only(tx, drain, &settled, err) &&
 		    give_back(tx, drain, 0, err);
-	return go_on(tx, drain, &settled, lazy, err);
+	return go_on(tx, drain, &settled, err);
 }
 
 bool drain_step(struct conn *conn, struct drain *drain, struct err *err)
 {
 	AUTO(tx_end) struct tx *tx = NULL;
-	bool lazy = drain->ahead || drain->out || drain->owed.count > 0;
-
 	arena_reset(drain->scratch);
 	if (!drain->load)
 		drain->load = load_new();
@@ -489,9 +552,8 @@ bool drain_step(struct conn *conn, struct drain *drain, struct err *err)
 	drain->linger = false;
 	drain->more = false;
 	tx = tx_new(conn, drain->load->arena);
-	if (lazy)
-		tx_lazy(tx);
-	return step_in(tx, drain, lazy, err);
+	tx_lazy(tx);
+	return step_in(tx, drain, err);
 }
 
 void drain_seal(const struct drain *drain, struct load *load)

@@ -29,6 +29,9 @@ enum {
 	DRAIN_WINDOW_BYTES = 512 * 1024, /* and fewer when they are large */
 	DRAIN_WINDOWS_MAX = 10,
 	DRAIN_AHEAD = 20000, /* presented ahead of a backlog */
+	/* Ids of the whole outbox that count as presented beforehand while a
+	 * peer takes what comes: the next few need not wait for the disk. */
+	DRAIN_RESERVE = 256,
 	DRAIN_RESCAN_MS = 1000,
 	DRAIN_CULPRITS_MAX = 3, /* in a row; then it is the peer, not them */
 	/* After so many entries that have to wait the lease is kept, and they
@@ -49,6 +52,7 @@ struct drain_lease {
 	int64_t auth_failures;
 	int64_t retry_batch_limit;
 	int64_t remote_max_upload_size;
+	int64_t accepted_ms; /* ago; 0: never */
 };
 
 struct drain {
@@ -79,6 +83,7 @@ struct drain {
 	struct parcel *out;	 /* its answer is to be booked */
 	struct answer answer;
 	bool ahead;	   /* batches are out: only acknowledge and read on */
+	bool brief;	   /* others wait: one window, then another step */
 	bool leaving;	   /* book, then give the lease back */
 	bool may_linger;   /* nobody waits for our room */
 	bool fresh_secret; /* told of a change: read it and entries again */

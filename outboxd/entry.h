@@ -19,9 +19,9 @@ struct entry {
 	int64_t retry_at; /* set aside when not 0 */
 	int64_t refusals;
 	const char *reason; /* the peer's last word */
-	/* Of the reading, the same in each of its entries. */
+	/* Of the reading, told once and before its entries. */
 	const char *snapshot;
-	bool late; /* another one has appeared behind the cursor */
+	bool late; /* one has appeared behind the cursor */
 };
 
 #endif

@@ -32,8 +32,8 @@ struct load {
 	size_t count;
 	size_t sent;
 	bool sealed; /* written and signed: it may leave */
-	bool plain; /* the last one is: what follows it may be read already */
-	bool fresh; /* the peer has not failed to take what is in it */
+	bool plain;  /* the last one is: what follows it may be read already */
+	bool fresh;  /* the peer has not failed to take what is in it */
 	struct load *next;
 };
 
