@@ -83,6 +83,7 @@ extern const struct route dm_routes[];
 extern const struct route group_routes[];
 extern const struct route reaction_routes[];
 extern const struct route read_routes[];
+extern const struct route typing_routes[];
 extern const struct route peer_routes[];
 extern const struct route relay_routes[];
 extern const struct route sync_routes[];

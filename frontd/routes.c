@@ -8,6 +8,7 @@ static const struct route *const tables[] = {
 	group_routes,
 	reaction_routes,
 	read_routes,
+	typing_routes,
 	peer_routes,
 	settings_routes,
 	relay_routes,

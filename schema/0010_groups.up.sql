@@ -70,5 +70,4 @@ CREATE UNLOGGED TABLE typing_told (
 COMMENT ON TABLE typing_told IS 'Of whom other nodes were told that he types.';
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON reaction_tombstones, message_aliases, typing_told
-    TO postrider_frontd;
-GRANT SELECT, DELETE ON reaction_tombstones, typing_told TO postrider_janitord;
+    TO postrider_frontd, postrider_janitord;

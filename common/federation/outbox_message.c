@@ -4,6 +4,7 @@
 
 #include "common/base/id.h"
 #include "common/chat/attachment.h"
+#include "common/federation/typing_send.h"
 
 #include "common/federation/outbox_message.sql.h"
 
@@ -49,17 +50,17 @@ static void put_files(struct json_out *out, struct arena *arena,
 /* ---- what it says, in the recorded order ---- */
 
 struct place {
-	const char *federated_id; /* of a group */
-	bool is_local;		  /* a group nobody elsewhere knows of */
-	bool is_unnamed;	  /* a pair that nobody elsewhere knew of */
+	const char *federated_id;
+	bool is_group;
 	bool to_all;
+	bool was_typing; /* others still show it */
 };
 
 static const struct shape place_shape[] = {
 	SHAPE(TEXT, struct place, federated_id, NULL),
-	SHAPE(BOOL, struct place, is_local, NULL),
-	SHAPE(BOOL, struct place, is_unnamed, NULL),
+	SHAPE(BOOL, struct place, is_group, NULL),
 	SHAPE(BOOL, struct place, to_all, NULL),
+	SHAPE(BOOL, struct place, was_typing, NULL),
 	SHAPE_END(struct place),
 };
 
@@ -109,7 +110,7 @@ static const char *payload(
 	payload_open(&out, &text, arena);
 	json_put_id(&out, "dmChannelId", entry->message->dm_channel_id);
 	if (whole) {
-		if (entry->place.federated_id)
+		if (entry->place.is_group)
 			json_put_text(
 			    &out, "federatedId", entry->place.federated_id);
 		put_participants(&out, arena, entry->node, &entry->people);
@@ -146,13 +147,44 @@ static bool add(struct tx *tx, struct entry *entry,
 	return outbox_add(tx, &event, targets, err);
 }
 
+/* Who is told of a pair for the first time must find it by its id later. */
+static bool place_find(struct tx *tx, struct entry *entry,
+    const struct targets *targets, const char *event_type, struct err *err)
+{
+	const struct message *message = entry->message;
+	struct place *place = &entry->place;
+
+	if (!sql_one(tx, &SQL_outbox_place, place_shape, place, err,
+		v_id(message->dm_channel_id), v_id(message->user_id),
+		v_bool(strcmp(event_type, "create") == 0)))
+		return false;
+	return place->is_group || place->federated_id || targets->count == 0 ||
+	    outbox_name_pair(tx, message->dm_channel_id, &entry->people,
+		&place->federated_id, err);
+}
+
+/* Before the message, as everybody does. */
+static bool typing_ends(struct tx *tx, const struct entry *entry,
+    const struct targets *targets, struct err *err)
+{
+	const struct typing_news news = {
+		.node = entry->node,
+		.people = &entry->people,
+		.person = entry->author,
+		.targets = targets,
+		.federated_id = entry->place.federated_id,
+	};
+
+	return !entry->place.was_typing || targets->count == 0 ||
+	    typing_tell(tx, &news, err);
+}
+
 bool outbox_add_message(struct tx *tx, const struct node *node,
     const char *event_type, const struct message *message,
     const char *except_host, struct err *err)
 {
 	struct entry entry = { .node = node, .message = message };
 	struct targets targets;
-	const char *unused;
 
 	if (!outbox_members(tx, message->dm_channel_id, &entry.people, err))
 		return false;
@@ -161,13 +193,10 @@ bool outbox_add_message(struct tx *tx, const struct node *node,
 		return true;
 	targets_init(&targets, tx_arena(tx), node, except_host);
 	targets_add_for(&targets, entry.author, &entry.people);
-	if (!sql_one(tx, &SQL_outbox_place, place_shape, &entry.place, err,
-		v_id(message->dm_channel_id)))
+	if (!place_find(tx, &entry, &targets, event_type, err))
 		return false;
-	if (entry.place.is_unnamed && targets.count &&
-	    !outbox_name_pair(
-		tx, message->dm_channel_id, &entry.people, &unused, err))
-		return false;
-	return entry.place.is_local ||
+	if (entry.place.is_group && !entry.place.federated_id)
+		return true; /* nobody elsewhere knows it */
+	return typing_ends(tx, &entry, &targets, err) &&
 	    add(tx, &entry, &targets, event_type, err);
 }

@@ -6,33 +6,10 @@
 #include "common/federation/event_message.h"
 #include "common/federation/event_reaction.h"
 #include "common/federation/event_read_state.h"
+#include "common/federation/event_typing.h"
 #include "common/federation/relay_figures.h"
 
 #include "common/federation/relay.sql.h"
-
-/* ---- typing: shown to whoever is connected, kept nowhere ---- */
-
-static bool typing_read(
-    const struct relay_batch *batch, struct relay_event *event, struct err *err)
-{
-	const struct json *typing = json_member(event->value, "typing");
-	const char *instance = json_string(json_member(typing, "homeInstance"));
-	const char *person = json_string(json_member(typing, "homeUserId"));
-
-	if (json_type(typing) != JSON_OBJECT || !person)
-		return err_refuse(err, ERR_INVALID, "missing_typing_payload",
-		    "nobody is typing");
-	return event_attribute(batch, event, person, instance, err);
-}
-
-static bool typing_apply(struct relay_range *run, struct err *err)
-{
-	(void)err;
-	for (size_t i = 0; i < run->count; i++)
-		if (run->events[i].state == EVENT_OPEN)
-			event_accept(&run->events[i]);
-	return true;
-}
 
 /* clang-format off */
 static const struct event_type event_types[] = {
@@ -50,8 +27,8 @@ static const struct event_type event_types[] = {
 	{ "friend_add",      "friend", EVENT_DURABLE, friend_add_read, friend_add_admit, friend_add_apply },
 	{ "friend_remove",   "friend", EVENT_DURABLE, friend_remove_read, friend_remove_admit, friend_remove_apply },
 	{ "read_state_update", "dm", EVENT_DURABLE, read_state_read, read_state_admit, read_state_apply },
-	{ "dm_typing_start", "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
-	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, NULL,         typing_apply },
+	{ "dm_typing_start", "dm", EVENT_EPHEMERAL, typing_read, typing_admit, typing_start_apply },
+	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, typing_admit, typing_stop_apply },
 };
 /* clang-format on */
 

@@ -5,6 +5,10 @@ static const char *const types[] = {
 	"create/accepted", "create/refused",
 	"update/accepted", "update/refused",
 	"delete/accepted", "delete/refused",
+	"reaction_add/accepted", "reaction_add/refused",
+	"reaction_remove/accepted", "reaction_remove/refused",
+	"read_state_update/accepted", "read_state_update/refused",
+	"file_rejected/accepted", "file_rejected/refused",
 	"dm_typing_start/accepted", "dm_typing_start/refused",
 	"dm_typing_stop/accepted", "dm_typing_stop/refused",
 	"other/accepted", "other/refused", NULL

@@ -23,6 +23,7 @@ struct waiting_key {
 struct waiting {
 	struct waiting_key key;
 	int64_t seq;
+	char *payload; /* of its own, or NULL */
 	UT_hash_handle hh;
 };
 
@@ -46,6 +47,7 @@ static const char *const channel_names[] = {
 	[SIGNAL_REQUEST]      = "postrider_request",
 	[SIGNAL_REPLY]        = "postrider_reply",
 	[SIGNAL_CONTROL]      = "postrider_control",
+	[SIGNAL_EPHEMERAL]    = "postrider_ephemeral",
 };
 /* clang-format on */
 
@@ -112,6 +114,18 @@ void signal_control(struct tx *tx, const char *what)
 	signal_add(tx, &signal);
 }
 
+void signal_ephemeral(
+    struct tx *tx, int64_t conversation, int64_t person, const char *payload)
+{
+	struct signal signal = { .channel = SIGNAL_EPHEMERAL,
+		.key = conversation,
+		.payload = payload };
+
+	assert(strlen(payload) < EPHEMERAL_MAX);
+	snprintf(signal.word, sizeof(signal.word), "%" PRId64, person);
+	signal_add(tx, &signal);
+}
+
 /* ---- waiting for the notifier's thread ---- */
 
 /* NOLINTBEGIN(readability-function-size): the macros of uthash */
@@ -138,6 +152,7 @@ static void waiting_free(struct waiting **waiting)
 	while (entry) {
 		struct waiting *next = entry->hh.next;
 
+		free(entry->payload);
 		free(entry);
 		entry = next;
 	}
@@ -152,7 +167,17 @@ static void key_fill(struct waiting_key *key, const struct signal *signal)
 	memcpy(key->word, signal->word, sizeof(key->word));
 }
 
-/* Under the mutex. The highest seq of a key wins. */
+static void payload_put(struct waiting *entry, const char *payload)
+{
+	if (!payload)
+		return;
+	free(entry->payload);
+	entry->payload = strdup(payload);
+	if (!entry->payload)
+		abort();
+}
+
+/* Under the mutex. The highest seq of a key wins, and the latest payload. */
 static void waiting_put(struct notifier *notifier, const struct signal *signal)
 {
 	struct waiting_key key;
@@ -163,6 +188,7 @@ static void waiting_put(struct notifier *notifier, const struct signal *signal)
 	if (entry) {
 		if (signal->seq > entry->seq)
 			entry->seq = signal->seq;
+		payload_put(entry, signal->payload);
 		return;
 	}
 	if (HASH_COUNT(notifier->waiting) >= WAITING_MAX)
@@ -172,6 +198,7 @@ static void waiting_put(struct notifier *notifier, const struct signal *signal)
 		abort();
 	memcpy(&entry->key, &key, sizeof(key));
 	entry->seq = signal->seq;
+	payload_put(entry, signal->payload);
 	waiting_add(notifier, entry);
 }
 
@@ -215,6 +242,8 @@ static const char *payload(struct arena *arena, const struct waiting *entry)
 	case SIGNAL_FILES:
 	case SIGNAL_CONTROL:
 		break;
+	case SIGNAL_EPHEMERAL:
+		return entry->payload;
 	}
 	return entry->key.word;
 }

@@ -34,5 +34,11 @@ void signal_files(struct tx *tx);
 void signal_request(struct tx *tx, int64_t id);
 void signal_reply(struct tx *tx, int64_t id);
 void signal_control(struct tx *tx, const char *what);
+/* postrider_ephemeral: what is of use only now (typing, calls). The latest of
+ * a conversation and a person wins. payload is JSON of less than
+ * EPHEMERAL_MAX bytes in the transaction's arena. */
+enum { EPHEMERAL_MAX = 7000 };
+void signal_ephemeral(
+    struct tx *tx, int64_t conversation, int64_t person, const char *payload);
 
 #endif

@@ -69,7 +69,8 @@ enum signal_channel {
 	SIGNAL_FILES,
 	SIGNAL_REQUEST,
 	SIGNAL_REPLY,
-	SIGNAL_CONTROL
+	SIGNAL_CONTROL,
+	SIGNAL_EPHEMERAL
 };
 
 enum { SIGNAL_WORD_MAX = 24 };
@@ -79,6 +80,7 @@ struct signal {
 	int64_t key;
 	int64_t seq;
 	char word[SIGNAL_WORD_MAX];
+	const char *payload; /* ephemeral; in the transaction's arena */
 };
 
 struct signal_list {

@@ -69,7 +69,7 @@ static void ear_open(struct ear *e, int64_t lock_key)
 	static const char *const channels[] = { "postrider_conversation",
 		"postrider_user", "postrider_outbox", "postrider_files",
 		"postrider_request", "postrider_reply", "postrider_control",
-		NULL };
+		"postrider_ephemeral", NULL };
 	const struct listener_def def = { .conninfo = database,
 		.application = "test/ear",
 		.channels = channels,
@@ -166,8 +166,9 @@ Test(notify, every_signal_has_its_channel_and_payload)
 	signal_request(tx, 77);
 	signal_reply(tx, 78);
 	signal_control(tx, "settings");
+	signal_ephemeral(tx, 79, 80, "{\"kind\":\"x\"}");
 	cr_assert(tx_commit(tx, &err));
-	ear_wait(&ear, 1, 7);
+	ear_wait(&ear, 1, 8);
 	cr_expect(heard(&ear,
 	    "postrider_conversation {\"c\":\"9007199254740993\",\"s\":12}"));
 	cr_expect(heard(&ear, "postrider_user {\"u\":\"5\",\"s\":6}"));
@@ -176,6 +177,22 @@ Test(notify, every_signal_has_its_channel_and_payload)
 	cr_expect(heard(&ear, "postrider_request 77"));
 	cr_expect(heard(&ear, "postrider_reply 78"));
 	cr_expect(heard(&ear, "postrider_control settings"));
+	cr_expect(heard(&ear, "postrider_ephemeral {\"kind\":\"x\"}"));
+}
+
+Test(notify, the_latest_of_what_passes_wins)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
+	struct err err = { 0 };
+
+	signal_ephemeral(tx, 1, 2, "starts");
+	signal_ephemeral(tx, 1, 3, "another");
+	signal_ephemeral(tx, 1, 2, "stops");
+	cr_assert(tx_commit(tx, &err));
+	ear_wait(&ear, 1, 2);
+	cr_expect(heard(&ear, "postrider_ephemeral stops"));
+	cr_expect(heard(&ear, "postrider_ephemeral another"));
+	cr_expect(!heard(&ear, "postrider_ephemeral starts"));
 }
 
 Test(notify, the_highest_seq_of_a_key_wins)
