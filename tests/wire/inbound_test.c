@@ -208,6 +208,36 @@ Test(wire_inbound, relay_event_refusals_123, .timeout = 300)
 		    "{\"messageId\":\"c7-02952\","
 		    "\"reason\":\"unknown_message\"}],"
 		    "\"maxUploadSize\":104857600}" },
+		/* A kick is judged by host, whatever its spelling. */
+		{ 7, "membership events", 200,
+		    "{\"accepted\":["
+		    "\"g3-02952\",\"g4-02952\",\"g6-02952\","
+		    "\"g-703-02952\",\"g-704-02952\",\"g-705-02952\","
+		    "\"g-706-02952\",\"g-707-02952\",\"g-708-02952\","
+		    "\"g-709-02952\",\"g-710-02952\",\"g20-02952\","
+		    "\"g21-02952\",\"g8-02952\",\"g10-02952\","
+		    "\"g11-02952\",\"g12-02952\",\"g14-02952\","
+		    "\"g16-02952\"],"
+		    "\"rejected\":["
+		    "{\"messageId\":\"g0-02952\","
+		    "\"reason\":\"missing_membership_payload\"},"
+		    "{\"messageId\":\"g1-02952\","
+		    "\"reason\":\"channel_not_found\"},"
+		    "{\"messageId\":\"g2-02952\","
+		    "\"reason\":\"attribution_mismatch\"},"
+		    "{\"messageId\":\"g5-02952\","
+		    "\"reason\":\"attribution_mismatch\"},"
+		    "{\"messageId\":\"g-711-02952\","
+		    "\"reason\":\"max_members_exceeded\"},"
+		    "{\"messageId\":\"g7-02952\","
+		    "\"reason\":\"missing_membership_payload\"},"
+		    "{\"messageId\":\"g9-02952\","
+		    "\"reason\":\"attribution_mismatch\"},"
+		    "{\"messageId\":\"g13-02952\","
+		    "\"reason\":\"missing_ownership_payload\"},"
+		    "{\"messageId\":\"g15-02952\","
+		    "\"reason\":\"attribution_mismatch\"}],"
+		    "\"maxUploadSize\":104857600}" },
 		{ 0 },
 	};
 	struct replay replay;
@@ -219,6 +249,7 @@ Test(wire_inbound, relay_event_refusals_123, .timeout = 300)
 	replay.deviations = deviations;
 	for (size_t i = 0; i < 5; i++)
 		replay_exchange(&replay, &recording, i);
+	replay_exchange(&replay, &recording, 7);
 	replay_end(&replay);
 }
 

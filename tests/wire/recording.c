@@ -79,7 +79,8 @@ void recording_check(void)
 		cr_skip_test("the recordings are not here (POSTRIDER_WIRE)");
 }
 
-struct recording recording_load(struct arena *arena, const char *name)
+struct recording recording_load_of(
+    struct arena *arena, const char *version, const char *name)
 {
 	const char *dir = getenv("POSTRIDER_WIRE");
 	const struct json *list = NULL;
@@ -88,8 +89,8 @@ struct recording recording_load(struct arena *arena, const char *name)
 
 	cr_assert(json_parse(arena,
 		      file_read(arena,
-			  arena_printf(arena, "%s/backspace-626a8ded/%s.json",
-			      dir, name)),
+			  arena_printf(arena, "%s/%s/%s.json", dir,
+			      version ? version : "backspace-626a8ded", name)),
 		      &list, &err),
 	    "%s: %s", name, err.text);
 	recording.count = json_count(list);
@@ -99,6 +100,11 @@ struct recording recording_load(struct arena *arena, const char *name)
 		recording.exchanges[i] =
 		    exchange_read(arena, json_element(list, i));
 	return recording;
+}
+
+struct recording recording_load(struct arena *arena, const char *name)
+{
+	return recording_load_of(arena, NULL, name);
 }
 
 const char *exchange_header(const struct exchange *exchange, const char *name)

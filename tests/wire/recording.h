@@ -39,6 +39,10 @@ void recording_check(void);
 /* name: "120-relay-auth-errors"; the test fails when there is none. */
 struct recording recording_load(struct arena *arena, const char *name);
 
+/* The same of another version of the recorded server; NULL: the first. */
+struct recording recording_load_of(
+    struct arena *arena, const char *version, const char *name);
+
 /* A request header, whatever its case; NULL: absent. */
 const char *exchange_header(const struct exchange *exchange, const char *name);
 
