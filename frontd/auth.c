@@ -1,6 +1,7 @@
 #include "common/crypto/password.h"
 #include "common/chat/session.h"
 #include "common/federation/settings.h"
+#include "frontd/account.h"
 #include "frontd/frontd.h"
 #include "frontd/request.h"
 
@@ -94,16 +95,6 @@ static bool not_from_here(
 	    strcmp(reg->home_instance, req->node->origin.host) != 0)
 		return true;
 	return err_set(err, ERR_INVALID, "This is the home instance itself");
-}
-
-static bool password_rules(const char *password, struct err *err)
-{
-	if (json_units(password) < PASSWORD_MIN_UNITS)
-		return err_set(
-		    err, ERR_INVALID, "Password must be at least 8 characters");
-	if (strlen(password) >= PASSWORD_MAX_BYTES)
-		return err_set(err, ERR_INVALID, "Password is too long");
-	return true;
 }
 
 static bool sign_up_read(

@@ -79,6 +79,13 @@ void call_give_up(struct call *call)
 	call_send(call);
 }
 
+static bool is_hashing(const struct call *call)
+{
+	enum route_who who = call->match->route->who;
+
+	return who == PASSWORD || who == PASSWORD_USER;
+}
+
 /*
  * Calls that hash a password never hold more workers than there are slots, so
  * that a crowd at the door keeps nobody else waiting. The next few wait here.
@@ -113,7 +120,7 @@ static bool call_begin(struct call *call)
 {
 	struct dispatch *dispatch = call->dispatch;
 
-	if (call->match->route->who != PASSWORD)
+	if (!is_hashing(call))
 		return call_submit(call);
 	if (dispatch->hashing < (size_t)dispatch->conf->password_slots)
 		return hashing_submit(call);
@@ -143,7 +150,7 @@ static void call_done(void *arg)
 	struct parking *parking = call->dispatch->parking;
 
 	call->dispatch->last_done_ms = clock_steady_ms();
-	if (call->match->route->who == PASSWORD)
+	if (is_hashing(call))
 		hashing_done(call->dispatch);
 	if (req->after) {
 		if (parking_add(parking, call))

@@ -106,13 +106,21 @@ static void send_due(struct parking *parking)
 		call_send(call);
 }
 
-/* More than one may wait for an answer. */
+static bool waits_for(const struct call *call, int64_t ask)
+{
+	for (size_t i = 0; i < call->req.parked_count; i++)
+		if (call->req.parked_asks[i] == ask)
+			return true;
+	return false;
+}
+
+/* More than one may wait for an answer; who waits for several looks again. */
 static bool answer_came(struct parking *parking, int64_t ask)
 {
 	bool awaited = false;
 
 	for (struct call *call = parking->parked; call; call = call->next)
-		if (call->req.parked_ask == ask) {
+		if (waits_for(call, ask)) {
 			call->due_ms = 0;
 			awaited = true;
 		}
@@ -148,6 +156,15 @@ static void look_done(void *arg)
 	timer_set(parking);
 }
 
+static size_t asks_count(const struct parking *parking)
+{
+	size_t count = 0;
+
+	for (struct call *call = parking->parked; call; call = call->next)
+		count += call->req.parked_count;
+	return count;
+}
+
 void parking_look(struct parking *parking)
 {
 	struct arena *arena;
@@ -159,9 +176,10 @@ void parking_look(struct parking *parking)
 	look = ARENA_NEW(arena, struct look);
 	look->parking = parking;
 	look->arena = arena;
-	look->ids = arena_array(arena, parking->count, sizeof(int64_t));
+	look->ids = arena_array(arena, asks_count(parking), sizeof(int64_t));
 	for (struct call *call = parking->parked; call; call = call->next)
-		look->ids[look->count++] = call->req.parked_ask;
+		for (size_t i = 0; i < call->req.parked_count; i++)
+			look->ids[look->count++] = call->req.parked_asks[i];
 	parking->next_look_ms = clock_steady_ms() + LOOK_MS;
 	parking->looking =
 	    work_submit(parking->dispatch->pool, look_run, look_done, look);
@@ -182,15 +200,17 @@ static void parking_tick(void *arg)
 
 /* ---- from outside ---- */
 
-/* Was its answer signalled before it was parked? A hint counts once. */
-static bool was_heard(struct parking *parking, int64_t ask)
+/* Was an answer signalled before it was parked? A hint counts once. */
+static bool was_heard(struct parking *parking, const struct call *call)
 {
+	bool heard = false;
+
 	for (size_t i = 0; i < HEARD_MAX; i++)
-		if (parking->heard[i] == ask) {
+		if (parking->heard[i] && waits_for(call, parking->heard[i])) {
 			parking->heard[i] = 0;
-			return true;
+			heard = true;
 		}
-	return false;
+	return heard;
 }
 
 bool parking_add(struct parking *parking, struct call *call)
@@ -200,8 +220,7 @@ bool parking_add(struct parking *parking, struct call *call)
 	if (!parking->parked)
 		parking->next_look_ms = clock_steady_ms() + LOOK_MS;
 	parking->count++;
-	call->due_ms =
-	    was_heard(parking, call->req.parked_ask) ? 0 : call->deadline_ms;
+	call->due_ms = was_heard(parking, call) ? 0 : call->deadline_ms;
 	list_add(&parking->parked, call);
 	resume_due(parking);
 	timer_set(parking);

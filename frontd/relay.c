@@ -1,9 +1,10 @@
 #include "common/base/log.h"
 #include "common/federation/peer.h"
 #include "common/federation/relay.h"
+#include "frontd/identity.h"
 #include "frontd/signed.h"
 
-enum { RELAY_BODY_MAX = 10485760, ANSWER_MAX = 16 << 20 };
+enum { RELAY_BODY_MAX = 10485760, BODY_MAX = 1048576, ANSWER_MAX = 16 << 20 };
 
 static bool authenticate(struct request *req,
     const struct sign_headers *headers, struct peer *peer, struct err *err)
@@ -63,6 +64,7 @@ static bool relay_post(struct request *req, struct err *err)
 /* clang-format off */
 const struct route relay_routes[] = {
 	{ "POST", "/api/federation/relay", PEER, RELAY_BODY_MAX, 0, 0, relay_post },
+	{ "DELETE", "/api/federation/identity", PEER, BODY_MAX, 0, 0, identity_delete },
 	{ .method = NULL },
 };
 /* clang-format on */

@@ -84,14 +84,31 @@ void reply_header(struct request *req, const char *name, const char *value)
 	    (struct http_header){ name, value };
 }
 
+bool request_park_all(struct request *req, const struct ask *asks, size_t count,
+    bool (*after)(struct request *req, struct err *err))
+{
+	int64_t *ids = arena_array(req->arena, count, sizeof(*ids));
+	int64_t deadline = 0;
+
+	assert(count > 0);
+	for (size_t i = 0; i < count; i++) {
+		assert(asks[i].id && asks[i].deadline);
+		ids[i] = asks[i].id;
+		if (deadline < asks[i].deadline)
+			deadline = asks[i].deadline;
+	}
+	req->parked_ask = ids[0];
+	req->parked_asks = ids;
+	req->parked_count = count;
+	req->after = after;
+	call_park_until(req, deadline);
+	return true;
+}
+
 bool request_park(struct request *req, const struct ask *ask,
     bool (*after)(struct request *req, struct err *err))
 {
-	assert(ask->id && ask->deadline);
-	req->parked_ask = ask->id;
-	req->after = after;
-	call_park_until(req, ask->deadline);
-	return true;
+	return request_park_all(req, ask, 1, after);
 }
 
 /* ---- errors ---- */

@@ -38,7 +38,10 @@ struct request {
 	const char *reply_type; /* NULL: JSON */
 	struct http_header reply_headers[8];
 	size_t reply_header_count;
-	int64_t parked_ask;
+	int64_t parked_ask;	    /* the first of these */
+	const int64_t *parked_asks; /* all of them are waited for */
+	size_t parked_count;
+	const void *kept; /* by the first part for the second; in the arena */
 	bool (*after)(struct request *req, struct err *err);
 	int64_t
 	    reply_not_before; /* wall ms: hold the answer until then, or 0 */
@@ -64,14 +67,26 @@ void reply_header(struct request *req, const char *name, const char *value);
 
 bool request_park(struct request *req, const struct ask *ask,
     bool (*after)(struct request *req, struct err *err));
+/* For the answers of all of them; the latest deadline counts. */
+bool request_park_all(struct request *req, const struct ask *asks, size_t count,
+    bool (*after)(struct request *req, struct err *err));
 
 /* The routes of each file, ended by an entry without a method. */
 struct route {
 	const char *method;
 	const char *pattern; /* "/api/dm/:id/messages" */
 	/* PASSWORD: anyone; as many at once as may be hashed.
+	 * PASSWORD_USER: a user, likewise.
 	 * INBOX: who signs an activity, which has media types of its own. */
-	enum route_who { ANYONE, PASSWORD, USER, ADMIN, PEER, INBOX } who;
+	enum route_who {
+		ANYONE,
+		PASSWORD,
+		PASSWORD_USER,
+		USER,
+		ADMIN,
+		PEER,
+		INBOX
+	} who;
 	int64_t body_max;
 	int64_t rate_max; /* 0: the general counter */
 	int64_t rate_window_ms;

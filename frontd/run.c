@@ -7,7 +7,8 @@
 static bool caller_check(
     struct request *req, const struct route *route, struct err *err)
 {
-	if (route->who != USER && route->who != ADMIN)
+	if (route->who != USER && route->who != PASSWORD_USER &&
+	    route->who != ADMIN)
 		return true;
 	if (!session_check(req->tx, http_head_get(req->head, "authorization"),
 		&req->user, err))
@@ -67,14 +68,17 @@ static void answer_error(struct call *call, const struct worker *worker)
  */
 static bool answer_look(struct call *call, bool *park, struct err *err)
 {
+	const struct request *req = &call->req;
 	struct ask ask;
 
 	*park = false;
 	if (clock_wall_ms() >= call->deadline_ms)
 		return true;
-	if (!ask_read(call->req.tx, call->req.parked_ask, &ask, err))
-		return false;
-	*park = ask.answered_at == 0;
+	for (size_t i = 0; i < req->parked_count && !*park; i++) {
+		if (!ask_read(req->tx, req->parked_asks[i], &ask, err))
+			return false;
+		*park = ask.answered_at == 0;
+	}
 	return true;
 }
 

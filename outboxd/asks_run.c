@@ -62,7 +62,7 @@ static bool prepare(struct asks_run *run, struct tx *tx,
 {
 	if (is_kind(run, "info"))
 		return true;
-	if (is_kind(run, "relay"))
+	if (is_kind(run, "relay") || is_kind(run, "identity"))
 		return load_secret(run, tx, node, err);
 	if (is_kind(run, "rotate"))
 		return rotation_plan(
@@ -144,6 +144,15 @@ static void fill_relay(struct asks_run *run, const struct node *node)
 	sign(run, node, secret);
 }
 
+static void fill_identity(struct asks_run *run, const struct node *node)
+{
+	run->request.method = "DELETE";
+	run->request.url = arena_printf(
+	    run->arena, "%s/api/federation/identity", run->ask.origin);
+	run->request.body = run->ask.body;
+	sign(run, node, run->secret);
+}
+
 static void fill_accept(struct asks_run *run, const struct node *node)
 {
 	run->request.url = arena_printf(
@@ -193,6 +202,8 @@ bool asks_run_request(struct asks_run *run, const struct node *node)
 	header_add(run, "Content-Type", "application/json");
 	if (run->step == ASKS_RELAY || is_kind(run, "relay"))
 		fill_relay(run, node);
+	else if (is_kind(run, "identity"))
+		fill_identity(run, node);
 	else if (is_kind(run, "rotate"))
 		fill_rotate(run, node);
 	else

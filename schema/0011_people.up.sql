@@ -19,3 +19,6 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON friend_marks TO postrider_frontd, postri
 ALTER TABLE s2s_requests DROP CONSTRAINT s2s_requests_kind_check;
 ALTER TABLE s2s_requests ADD CONSTRAINT s2s_requests_kind_check
     CHECK (kind IN ('accept', 'counter', 'relay', 'info', 'identity'));
+
+-- Somebody whom a client knows by his id at home only.
+CREATE INDEX users_by_home_user_id ON users (home_user_id) WHERE home_user_id IS NOT NULL;

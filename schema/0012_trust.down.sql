@@ -4,7 +4,7 @@ DELETE FROM s2s_requests WHERE kind = 'rotate';
 ALTER TABLE s2s_requests
     DROP CONSTRAINT s2s_requests_kind_check,
     ADD CONSTRAINT s2s_requests_kind_check
-        CHECK (kind IN ('accept', 'counter', 'relay', 'info'));
+        CHECK (kind IN ('accept', 'counter', 'relay', 'info', 'identity'));
 DROP TRIGGER federation_peers_signal ON federation_peers;
 CREATE TRIGGER federation_peers_signal
     AFTER UPDATE OF status, hmac_secret, pending_hmac_secret, paused_until ON federation_peers

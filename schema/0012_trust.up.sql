@@ -24,7 +24,7 @@ CREATE TRIGGER federation_peers_signal
 ALTER TABLE s2s_requests
     DROP CONSTRAINT s2s_requests_kind_check,
     ADD CONSTRAINT s2s_requests_kind_check
-        CHECK (kind IN ('accept', 'counter', 'relay', 'info', 'rotate'));
+        CHECK (kind IN ('accept', 'counter', 'relay', 'info', 'identity', 'rotate'));
 
 -- What our people write elsewhere is taken from where they have declared an
 -- account, or from any peer.

@@ -1,5 +1,6 @@
 #include <sodium.h>
 
+#include "common/base/id.h"
 #include "common/chat/user.h"
 
 #include "common/chat/user.sql.h"
@@ -108,6 +109,26 @@ bool user_by_name(struct tx *tx, const char *username, struct user *user,
 	    v_text(username));
 }
 
+bool user_by_any_id(
+    struct tx *tx, const char *said, int64_t *id, struct err *err)
+{
+	struct answer {
+		int64_t id;
+	} answer = { 0 };
+	static const struct shape shape[] = {
+		SHAPE(ID, struct answer, id, NULL),
+		SHAPE_END(struct answer),
+	};
+	bool found = false;
+
+	if (*said &&
+	    !sql_opt(tx, &SQL_user_by_any_id, shape, &answer, &found, err,
+		v_id(id_parse(said)), v_text(said)))
+		return false;
+	*id = found ? answer.id : 0;
+	return true;
+}
+
 bool users_by_ids(struct tx *tx, const int64_t *ids, size_t count,
     struct rows *users, struct err *err)
 {
@@ -182,6 +203,18 @@ bool user_register(struct tx *tx, const struct registration *reg,
 		   v_text(reg->password_hash), v_text(reg->avatar_color),
 		   v_text(reg->home_instance), v_text(reg->home_user_id)) &&
 	    (found || err_set(err, ERR_CONFLICT, "Username already taken"));
+}
+
+bool user_password_change(
+    struct tx *tx, const struct user *user, const char *hash, struct err *err)
+{
+	int64_t changed;
+
+	return sql_count(tx, &SQL_user_password_change, &changed, err,
+		   v_id(user->id), v_text(hash), v_text(user->password_hash)) &&
+	    (changed == 1 ||
+		err_set(err, ERR_CONFLICT, "The password was just changed")) &&
+	    sql_none(tx, &SQL_user_sessions_end, err, v_id(user->id));
 }
 
 bool user_status_set(

@@ -50,6 +50,11 @@ MUST_CHECK bool user_by_id(
 /* For log-in: living rows only. */
 MUST_CHECK bool user_by_name(struct tx *tx, const char *username,
     struct user *user, bool *found, struct err *err);
+/* A living person by his id here or, failing that, at his home; 0: nobody. Ids
+ * of two homes may be equal: the oldest row counts, so it is good for display
+ * only. */
+MUST_CHECK bool user_by_any_id(
+    struct tx *tx, const char *said, int64_t *id, struct err *err);
 /* Records of all these people, as struct user, in no order. */
 MUST_CHECK bool users_by_ids(struct tx *tx, const int64_t *ids, size_t count,
     struct rows *users, struct err *err);
@@ -70,6 +75,10 @@ struct registration {
 /* created is false when a stub was turned into an account. */
 MUST_CHECK bool user_register(struct tx *tx, const struct registration *reg,
     struct user *user, bool *created, struct err *err);
+
+/* ERR_CONFLICT when it was changed meanwhile. Every session ends. */
+MUST_CHECK bool user_password_change(
+    struct tx *tx, const struct user *user, const char *hash, struct err *err);
 
 MUST_CHECK bool user_status_set(
     struct tx *tx, int64_t user, const char *status, struct err *err);

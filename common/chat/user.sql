@@ -67,3 +67,15 @@ UPDATE users SET status = $2 WHERE id = $1 AND status <> $2;
 
 -- name: username_taken :one
 SELECT EXISTS (SELECT FROM users WHERE username = $1) AS taken;
+
+-- name: user_by_any_id :opt
+SELECT id FROM users
+ WHERE (id = $1 OR (home_user_id = $2 AND home_instance IS NOT NULL)) AND NOT is_deleted
+ ORDER BY id = $1 DESC, id LIMIT 1;
+
+-- name: user_password_change :none
+UPDATE users SET password_hash = $2, password_changed_at = now()
+ WHERE id = $1 AND password_hash = $3 AND NOT is_deleted;
+
+-- name: user_sessions_end :none
+DELETE FROM sessions WHERE user_id = $1;

@@ -18,6 +18,7 @@
  *   rotate   POST {origin}/api/federation/peer/rotate with the row's new
  *            secret, made and stored first; where the answer leaves it open,
  *            an empty relay signed with the new one (rotation.h).
+ *   identity DELETE {origin}/api/federation/identity, body as given, signed.
  *   info     GET {origin}/api/instance/info.
  *
  * Worker threads.

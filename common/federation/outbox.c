@@ -38,14 +38,21 @@ static void targets_grow(struct targets *targets)
 	targets->hosts = hosts;
 }
 
+bool targets_have(const struct targets *targets, const char *host)
+{
+	for (size_t i = 0; i < targets->count; i++)
+		if (strcmp(targets->hosts[i], host) == 0)
+			return true;
+	return false;
+}
+
 void targets_add(struct targets *targets, const char *host)
 {
 	if (!host || strcmp(host, targets->ours) == 0 ||
 	    (targets->except && strcmp(host, targets->except) == 0))
 		return;
-	for (size_t i = 0; i < targets->count; i++)
-		if (strcmp(targets->hosts[i], host) == 0)
-			return;
+	if (targets_have(targets, host))
+		return;
 	if (targets->count == targets->room)
 		targets_grow(targets);
 	targets->hosts[targets->count++] = host;

@@ -34,6 +34,7 @@ struct targets {
 void targets_init(struct targets *targets, struct arena *arena,
     const struct node *node, const char *except_host);
 void targets_add(struct targets *targets, const char *host);
+bool targets_have(const struct targets *targets, const char *host);
 /* The hosts where a person has declared accounts. */
 void targets_add_declared(
     struct targets *targets, const char *replicated_instances);

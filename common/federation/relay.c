@@ -4,6 +4,7 @@
 #include "common/federation/event_friend.h"
 #include "common/federation/event_group.h"
 #include "common/federation/event_message.h"
+#include "common/federation/event_profile.h"
 #include "common/federation/event_reaction.h"
 #include "common/federation/event_read_state.h"
 #include "common/federation/event_typing.h"
@@ -29,6 +30,7 @@ static const struct event_type event_types[] = {
 	{ "read_state_update", "dm", EVENT_DURABLE, read_state_read, read_state_admit, read_state_apply },
 	{ "dm_typing_start", "dm", EVENT_EPHEMERAL, typing_read, typing_admit, typing_start_apply },
 	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, typing_admit, typing_stop_apply },
+	{ "profile_update",  "profile", EVENT_DURABLE, profile_update_read, NULL, profile_update_apply },
 };
 /* clang-format on */
 
