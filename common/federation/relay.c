@@ -1,6 +1,7 @@
 #include "common/federation/relay.h"
 
 #include "common/base/log.h"
+#include "common/federation/event_file.h"
 #include "common/federation/event_friend.h"
 #include "common/federation/event_group.h"
 #include "common/federation/event_message.h"
@@ -28,6 +29,7 @@ static const struct event_type event_types[] = {
 	{ "friend_add",      "friend", EVENT_DURABLE, friend_add_read, friend_add_admit, friend_add_apply },
 	{ "friend_remove",   "friend", EVENT_DURABLE, friend_remove_read, friend_remove_admit, friend_remove_apply },
 	{ "read_state_update", "dm", EVENT_DURABLE, read_state_read, read_state_admit, read_state_apply },
+	{ "file_rejected",   "dm", EVENT_DURABLE, file_rejected_read, NULL, file_rejected_apply },
 	{ "dm_typing_start", "dm", EVENT_EPHEMERAL, typing_read, typing_admit, typing_start_apply },
 	{ "dm_typing_stop",  "dm", EVENT_EPHEMERAL, typing_read, typing_admit, typing_stop_apply },
 	{ "profile_update",  "profile", EVENT_DURABLE, profile_update_read, NULL, profile_update_apply },
