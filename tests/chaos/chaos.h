@@ -16,7 +16,8 @@
 #include "common/base/json.h"
 
 enum {
-	SIDES = 2,
+	SIDES = 2, /* of most scenarios */
+	SIDES_MAX = 3,
 	PEOPLE = 2, /* a side; everybody talks to everybody over there */
 	OUTBOXDS = 3,
 	DAEMONS = OUTBOXDS + 2,
@@ -34,6 +35,7 @@ struct options {
 	const char *scenario;
 	int burst;
 	int snapshot_s;
+	int nodes; /* of converge */
 };
 
 /* A seeded source of numbers; one thread. */

@@ -51,7 +51,7 @@ bool verdict_is_good(const struct verdict *verdict)
 
 bool check_drained(const struct site *site)
 {
-	for (int s = 0; s < SIDES; s++)
+	for (int s = 0; s < site->count; s++)
 		if (side_number(&site->sides[s],
 			"SELECT count(*) AS n FROM federation_outbox") != 0)
 			return false;

@@ -49,9 +49,18 @@ const struct scenario *scenario_at(size_t place)
 	return scenarios[place].name ? &scenarios[place] : NULL;
 }
 
+const struct scenario *scenario_named(const char *name)
+{
+	for (size_t i = 0; scenarios[i].name; i++)
+		if (strcmp(scenarios[i].name, name) == 0)
+			return &scenarios[i];
+	return NULL;
+}
+
 static struct side *side_draw(struct faults *faults)
 {
-	return &faults->site->sides[dice_below(&faults->dice, SIDES)];
+	return &faults->site
+		    ->sides[dice_below(&faults->dice, faults->site->count)];
 }
 
 static struct chaos_daemon *daemon_draw(struct faults *faults)
@@ -178,7 +187,7 @@ static bool inject(struct faults *faults, struct err *err)
 
 void faults_retry(const struct site *site)
 {
-	for (int s = 0; s < SIDES; s++)
+	for (int s = 0; s < site->count; s++)
 		side_number(&site->sides[s],
 		    "SELECT entries AS n FROM ops.retry_now(reason => "
 		    "'chaos')");
@@ -197,7 +206,7 @@ void faults_begin(struct faults *faults, struct site *site,
 		.retry_at = now + RETRY_EVERY_MS,
 		.operator_retries = options->operator_retries,
 	};
-	for (int s = 0; s < SIDES; s++)
+	for (int s = 0; s < site->count; s++)
 		proxy_set_faults(site->sides[s].proxy, scenario->permille);
 }
 

@@ -31,6 +31,7 @@ struct faults {
 
 /* NULL: no more. */
 const struct scenario *scenario_at(size_t place);
+const struct scenario *scenario_named(const char *name);
 
 void faults_begin(struct faults *faults, struct site *site,
     const struct scenario *scenario, const struct options *options);

@@ -1,9 +1,9 @@
 /*
- * chaos -- two nodes that lose nothing, whatever is done to them.
+ * chaos -- nodes that lose nothing, whatever is done to them.
  *
- *   chaos [--seed N] [--rounds N] [--scenario NAME|all|pressure]
+ *   chaos [--seed N] [--rounds N] [--scenario NAME|all|pressure|converge]
  *         [--seconds MAX] [--drain-seconds MAX] [--no-operator] [--keep]
- *         [--burst EVENTS] [--snapshot-seconds N]
+ *         [--burst EVENTS] [--snapshot-seconds N] [--nodes N]
  *
  * Ends with 1 when anything is missing, doubled or out of order. README.md
  * says what is done and what is checked.
@@ -15,10 +15,9 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "tests/chaos/check.h"
-#include "tests/chaos/faults.h"
+#include "tests/chaos/converge.h"
+#include "tests/chaos/play.h"
 #include "tests/chaos/pressure.h"
-
-enum { TURN_MS = 5, LOOK_MS = 50, RETRY_AGAIN_MS = 2000 };
 
 static volatile sig_atomic_t interrupted;
 
@@ -55,47 +54,21 @@ struct run {
 	struct verdict verdict;
 };
 
+static bool crowd_done_yet(const void *crowd)
+{
+	return crowd_is_done(crowd);
+}
+
 static bool people_write(struct run *run, struct err *err)
 {
 	int ms = run->options->seconds * 1000;
-	int64_t until = clock_steady_ms() + ms;
-	bool ok = true;
+	bool ok;
 
 	crowd_start(run->crowd, run->options->rounds, ms * 3 / 4);
-	while (ok && !interrupted && !crowd_is_done(run->crowd)) {
-		if (clock_steady_ms() > until)
-			break;
-		site_supervise(run->site);
-		ok = faults_turn(&run->faults, err);
-		pause_ms(TURN_MS);
-	}
+	ok = play_faults(&run->faults, ms, crowd_done_yet, run->crowd, err);
 	crowd_stop(run->crowd);
 	faults_end(&run->faults);
 	return ok;
-}
-
-/* From the end of the faults until nothing waits any more. */
-static void recover(struct run *run)
-{
-	int64_t start = clock_steady_ms();
-	int64_t until = start + run->options->drain_s * 1000;
-	int64_t retry = start;
-	bool done = false;
-
-	while (!done && !interrupted && clock_steady_ms() < until) {
-		site_supervise(run->site);
-		if (run->options->operator_retries &&
-		    clock_steady_ms() >= retry) {
-			faults_retry(run->site);
-			retry = clock_steady_ms() + RETRY_AGAIN_MS;
-		}
-		if (!crowd_is_done(run->crowd))
-			run->people_ms = clock_steady_ms() - start;
-		else
-			done = check_drained(run->site);
-		pause_ms(done ? 0 : LOOK_MS);
-	}
-	run->recovery_ms = done ? clock_steady_ms() - start : -1;
 }
 
 static int written(const struct crowd *crowd, int *unknown)
@@ -154,7 +127,8 @@ static bool scenario_run(struct site *site, struct crowd *crowd,
 
 	faults_begin(&run.faults, site, scenario, options);
 	ok = people_write(&run, &err);
-	recover(&run);
+	run.recovery_ms =
+	    play_recovery(site, options, crowd_done_yet, crowd, &run.people_ms);
 	crowd_join(crowd);
 	if (interrupted)
 		return false;
@@ -200,6 +174,7 @@ static const struct option option_names[] = {
 	{ "keep", no_argument, NULL, 'k' },
 	{ "burst", required_argument, NULL, 'b' },
 	{ "snapshot-seconds", required_argument, NULL, 'i' },
+	{ "nodes", required_argument, NULL, 'c' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -239,8 +214,16 @@ static bool option_read(struct options *options, int option)
 		return number_read(optarg, &options->burst);
 	case 'i':
 		return number_read(optarg, &options->snapshot_s);
+	case 'c':
+		return number_read(optarg, &options->nodes) &&
+		    options->nodes >= 2 && options->nodes <= SIDES_MAX;
 	}
 	return false;
+}
+
+static bool converges(const struct options *options)
+{
+	return strcmp(options->scenario, "converge") == 0;
 }
 
 static bool options_read(struct options *options, int argc, char **argv)
@@ -251,12 +234,17 @@ static bool options_read(struct options *options, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", option_names, NULL)) != -1)
 		if (!option_read(options, option))
 			return false;
-	known = is_wanted(options, "pressure");
+	known = is_wanted(options, "pressure") || converges(options);
 	for (size_t i = 0; scenario_at(i); i++)
 		known = known || is_wanted(options, scenario_at(i)->name);
 	if (!known)
 		fprintf(stderr, "chaos: no scenario %s\n", options->scenario);
 	return known && optind == argc;
+}
+
+static int nodes_of(const struct options *options)
+{
+	return converges(options) ? options->nodes : SIDES;
 }
 
 int main(int argc, char **argv)
@@ -270,6 +258,7 @@ int main(int argc, char **argv)
 		.scenario = "all",
 		.burst = 100000,
 		.snapshot_s = 60,
+		.nodes = SIDES_MAX,
 	};
 	const struct sigaction act = { .sa_handler = on_signal };
 	struct site site;
@@ -282,9 +271,12 @@ int main(int argc, char **argv)
 	}
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
-	good = site_begin(&site, &options, &err);
+	good = site_begin(&site, nodes_of(&options), &options, &err) &&
+	    (converges(&options) || people_begin(&site, &err));
 	if (!good)
 		fprintf(stderr, "chaos: %s\n", err.text);
+	else if (converges(&options))
+		good = converge_run(&site, &options);
 	else if (strcmp(options.scenario, "pressure") == 0)
 		good = pressure_run(&site, &options);
 	else

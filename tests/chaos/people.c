@@ -1,104 +1,11 @@
 #include "tests/chaos/people.h"
 
-#include <sys/socket.h>
-#include <sys/time.h>
-
 #include "common/base/clock.h"
-#include "tests/lib/plain_http.h"
+#include "tests/chaos/line.h"
 
-enum {
-	ANSWER_S = 8,
-	REGISTER_MS = 60000,
-	READ_BACK_MS = 60000,
-	RECENT = 30,
-	PAGE = 100,
-	CALLS_PER_CONNECTION = 500
-};
-
-/* A person's connection, made again as needed. */
-struct line {
-	const struct side *side;
-	const struct chaos_person *person;
-	struct plain_http http;
-	bool open;
-	int calls;
-};
-
-static const char *text_at(const struct json *value, const char *name)
-{
-	return json_string(json_member(value, name));
-}
-
-static void line_close(struct line *line)
-{
-	if (line->open)
-		plain_close(&line->http);
-	line->open = false;
-}
-
-/* The status; 0: no answer. */
-static int call(struct line *line, struct arena *arena, const char *method,
-    const char *path, const char *body, struct plain_answer *answer)
-{
-	struct timeval wait = { .tv_sec = ANSWER_S };
-
-	*answer = (struct plain_answer){ 0 };
-	if (line->calls++ % CALLS_PER_CONNECTION == 0)
-		line_close(line);
-	if (!line->open) {
-		line->open = true;
-		if (!plain_open(&line->http, line->side->address)) {
-			line_close(line);
-			return 0;
-		}
-		setsockopt(line->http.socket, SOL_SOCKET, SO_RCVTIMEO, &wait,
-		    sizeof(wait));
-	}
-	if (plain_call(&line->http, arena, LINE(method, path),
-		line->person ? line->person->token : NULL, body, answer))
-		return answer->status;
-	line_close(line);
-	return 0;
-}
+enum { READ_BACK_MS = 60000, RECENT = 30, PAGE = 100 };
 
 /* ---- before anything goes wrong ---- */
-
-static bool insist(struct line *line, struct arena *arena, const char *path,
-    const char *body, struct plain_answer *answer)
-{
-	int64_t until = clock_steady_ms() + REGISTER_MS;
-
-	do {
-		int status = call(line, arena, "POST", path, body, answer);
-
-		if (status == 200 || status == 201)
-			return true;
-		pause_ms(200);
-	} while (clock_steady_ms() < until && !chaos_interrupted());
-	fprintf(stderr, "chaos: POST %s: %d %s\n", path, answer->status,
-	    answer->body ? answer->body : "no answer");
-	return false;
-}
-
-static bool person_register(struct site *site, struct side *side, int place)
-{
-	struct line line = { .side = side };
-	struct chaos_person *person = &side->people[place];
-	struct plain_answer answer;
-	bool ok;
-
-	person->username =
-	    arena_printf(site->arena, "%s_%d", side->name, place);
-	ok = insist(&line, site->arena, "/api/auth/register",
-	    arena_printf(site->arena,
-		"{\"username\":\"%s\",\"password\":\"correct-horse\"}",
-		person->username),
-	    &answer);
-	person->token = text_at(answer.json, "token");
-	person->id = text_at(json_member(answer.json, "user"), "id");
-	line_close(&line);
-	return ok && person->token && person->id;
-}
 
 static bool conversation_open(
     struct site *site, struct side *side, const struct side *there, int pair)
@@ -107,44 +14,26 @@ static bool conversation_open(
 	int q = pair % PEOPLE;
 	struct line line = { .side = side, .person = &side->people[p] };
 	struct plain_answer answer;
-	bool ok = insist(&line, site->arena, "/api/dm",
+	bool ok = line_insist(&line, site->arena, "/api/dm",
 	    arena_printf(site->arena,
 		"{\"homeUserId\":\"%s\",\"homeInstance\":\"%s\"}",
 		there->people[q].id, there->host),
 	    &answer);
 
-	side->channels[p][q] = text_at(answer.json, "id");
+	side->channels[p][q] = line_text(answer.json, "id");
 	line_close(&line);
 	return ok && side->channels[p][q];
 }
 
-static bool peers_make(struct site *site)
-{
-	struct side *side = &site->sides[0];
-	struct line line = { .side = side, .person = &side->people[0] };
-	struct plain_answer answer;
-	bool ok = insist(&line, site->arena, "/api/federation/peer/initiate",
-	    arena_printf(site->arena, "{\"remoteOrigin\":\"%s\"}",
-		proxy_origin(site->sides[1].proxy)),
-	    &answer);
-
-	line_close(&line);
-	return ok;
-}
-
 bool people_begin(struct site *site, struct err *err)
 {
-	bool ok = true;
+	bool ok = line_people(site);
 
-	for (int s = 0; ok && s < SIDES; s++)
-		for (int p = 0; ok && p < PEOPLE; p++)
-			ok = person_register(site, &site->sides[s], p);
-	ok = ok && peers_make(site);
 	for (int s = 0; ok && s < SIDES; s++)
 		for (int pair = 0; ok && pair < CONVERSATIONS; pair++)
 			ok = conversation_open(
 			    site, &site->sides[s], &site->sides[1 - s], pair);
-	return ok || err_set(err, ERR_BUG, "the nodes are not ready");
+	return ok || err_set(err, ERR_BUG, "the nodes did not come up");
 }
 
 bool people_say(const struct side *side, const char *text)
@@ -152,7 +41,7 @@ bool people_say(const struct side *side, const char *text)
 	AUTO(arena_free) struct arena *arena = arena_new();
 	struct line line = { .side = side, .person = &side->people[0] };
 	struct plain_answer answer;
-	bool ok = insist(&line, arena,
+	bool ok = line_insist(&line, arena,
 	    arena_printf(arena, "/api/dm/%s/messages", side->channels[0][0]),
 	    arena_printf(arena, "{\"content\":\"%s\"}", text), &answer);
 
@@ -225,15 +114,15 @@ static void read_back(struct line *line, struct arena *arena,
 	int64_t until = clock_steady_ms() + READ_BACK_MS;
 	struct plain_answer answer;
 
-	while (call(line, arena, "GET", path, NULL, &answer) != 200) {
+	while (line_call(line, arena, "GET", path, NULL, &answer) != 200) {
 		if (clock_steady_ms() > until || chaos_interrupted())
 			return;
 		pause_ms(100);
 	}
 	for (size_t i = 0; i < json_count(answer.json); i++) {
 		const struct json *row = json_element(answer.json, i);
-		const char *content = text_at(row, "content");
-		const char *id = text_at(row, "id");
+		const char *content = line_text(row, "content");
+		const char *id = line_text(row, "id");
 
 		if (!content || !id || strcmp(content, note->content) != 0)
 			continue;
@@ -251,9 +140,9 @@ static void act_write(
 	    arena_printf(arena, "/api/dm/%s/messages", channel_of(actor));
 	struct note *note = note_add(actor, content);
 	struct plain_answer answer;
-	int status = call(line, arena, "POST", path,
+	int status = line_call(line, arena, "POST", path,
 	    arena_printf(arena, "{\"content\":\"%s\"}", content), &answer);
-	const char *id = text_at(answer.json, "id");
+	const char *id = line_text(answer.json, "id");
 
 	if (status == 201 && id) {
 		snprintf(note->id, sizeof(note->id), "%s", id);
@@ -272,7 +161,7 @@ static void act_edit(struct actor *actor, struct line *line,
 	const char *content = arena_printf(arena, "%d%d%d-e%d", actor->side,
 	    actor->person, actor->other, actor->edits++);
 	struct plain_answer answer;
-	int status = call(line, arena, "PATCH",
+	int status = line_call(line, arena, "PATCH",
 	    arena_printf(arena, "/api/dm/messages/%s", note->id),
 	    arena_printf(arena, "{\"content\":\"%s\"}", content), &answer);
 
@@ -290,7 +179,7 @@ static void act_delete(struct actor *actor, struct line *line,
     struct arena *arena, struct note *note)
 {
 	struct plain_answer answer;
-	int status = call(line, arena, "DELETE",
+	int status = line_call(line, arena, "DELETE",
 	    arena_printf(arena, "/api/dm/messages/%s", note->id), NULL,
 	    &answer);
 

@@ -14,7 +14,6 @@
 #include "common/base/clock.h"
 #include "common/crypto/secret.h"
 #include "common/pg/sql.h"
-#include "tests/chaos/people.h"
 #include "tests/lib/test_db.h"
 
 enum { AGAIN_MS = 100 };
@@ -150,7 +149,7 @@ static void supervise(
 
 void site_supervise(struct site *site)
 {
-	for (int s = 0; s < SIDES; s++)
+	for (int s = 0; s < site->count; s++)
 		for (int i = 0; i < site->sides[s].daemon_count; i++)
 			supervise(
 			    site, &site->sides[s], &site->sides[s].daemons[i]);
@@ -180,7 +179,7 @@ int site_reports(const struct site *site)
 {
 	int count = 0;
 
-	for (int s = 0; s < SIDES; s++)
+	for (int s = 0; s < site->count; s++)
 		for (int i = 0; i < site->sides[s].daemon_count; i++)
 			count += reports_in(site->sides[s].daemons[i].log);
 	return count;
@@ -206,7 +205,7 @@ void daemon_stop(struct chaos_daemon *daemon, int for_ms)
 
 void site_mend(struct site *site)
 {
-	for (int s = 0; s < SIDES; s++) {
+	for (int s = 0; s < site->count; s++) {
 		proxy_set_faults(site->sides[s].proxy, 0);
 		for (int i = 0; i < site->sides[s].daemon_count; i++) {
 			site->sides[s].daemons[i].continue_at = 0;
@@ -308,7 +307,7 @@ static void daemons_begin(struct site *site, struct side *side)
 static bool side_begin(
     struct site *site, int place, uint64_t seed, struct err *err)
 {
-	static const char *const names[SIDES] = { "nova", "orbit" };
+	static const char *const names[SIDES_MAX] = { "nova", "orbit", "luna" };
 	struct side *side = &site->sides[place];
 	struct arena *arena = site->arena;
 	int port;
@@ -330,8 +329,8 @@ static bool side_begin(
 	return true;
 }
 
-bool site_begin(
-    struct site *site, const struct options *options, struct err *err)
+bool site_begin(struct site *site, int count, const struct options *options,
+    struct err *err)
 {
 	const char *build = getenv("POSTRIDER_BUILD_DIR");
 	char dir[] = "/tmp/postrider-chaos-XXXXXX";
@@ -352,13 +351,14 @@ bool site_begin(
 		arena_printf(site->arena, "%s/pg", dir), err))
 		return false;
 	setenv("POSTRIDER_TEST_DB", site->cluster.conninfo, 1);
-	for (int s = 0; s < SIDES; s++) {
+	for (int s = 0; s < count; s++) {
 		if (chaos_interrupted())
 			return err_set(err, ERR_BUSY, "interrupted");
+		site->count = s + 1;
 		if (!side_begin(site, s, options->seed, err))
 			return false;
 	}
-	return people_begin(site, err);
+	return true;
 }
 
 /* ---- ending ---- */
@@ -391,7 +391,7 @@ static int entry_remove(
 
 void site_end(struct site *site, bool kept)
 {
-	for (int s = 0; s < SIDES; s++)
+	for (int s = 0; s < site->count; s++)
 		side_end(&site->sides[s]);
 	cluster_end(&site->cluster);
 	if (site->dir && kept)

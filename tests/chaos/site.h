@@ -1,5 +1,5 @@
 /*
- * site -- two nodes with everything that belongs to them.
+ * site -- the nodes with everything that belongs to them.
  *
  * Each has a database on the cluster, a frontd, three outboxd and a janitord,
  * and an origin at which a proxy stands. Daemons that end are started again,
@@ -49,13 +49,15 @@ struct site {
 	const char *dir;
 	const char *build;
 	struct cluster cluster;
-	struct side sides[SIDES];
+	struct side sides[SIDES_MAX];
+	int count;
 	int unexpected; /* ends of daemons that nobody caused */
 	int starts;
 };
 
-MUST_CHECK bool site_begin(
-    struct site *site, const struct options *options, struct err *err);
+/* With count nodes, and no people yet. */
+MUST_CHECK bool site_begin(struct site *site, int count,
+    const struct options *options, struct err *err);
 /* Ends every process and removes everything; the logs stay if kept. */
 void site_end(struct site *site, bool kept);
 

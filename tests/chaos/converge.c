@@ -1,0 +1,177 @@
+#include "tests/chaos/converge.h"
+
+#include "tests/chaos/play.h"
+#include "tests/chaos/state.h"
+#include "tests/chaos/wishes.h"
+
+enum { WISHERS = SIDES_MAX * PEOPLE };
+
+struct company {
+	struct site *site;
+	struct wisher wishers[WISHERS];
+	int count;
+	_Atomic int left;
+	_Atomic int running;
+	int think_ms;
+};
+
+struct part {
+	struct company *company;
+	struct wisher *wisher;
+	pthread_t thread;
+};
+
+/* ---- people ---- */
+
+static void *part_run(void *arg)
+{
+	struct part *part = arg;
+	struct company *company = part->company;
+	struct arena *arena = arena_new();
+
+	while (!chaos_interrupted() && company->left-- > 0) {
+		wisher_act(part->wisher, arena);
+		arena_reset(arena);
+		pause_ms(
+		    dice_below(&part->wisher->dice, 2 * company->think_ms + 1));
+	}
+	arena_free(&arena);
+	company->running--;
+	return NULL;
+}
+
+static bool company_is_done(const void *people)
+{
+	const struct company *company = people;
+
+	return company->running == 0;
+}
+
+static bool company_begin(
+    struct company *company, struct site *site, uint64_t seed)
+{
+	AUTO(arena_free) struct arena *arena = arena_new();
+	bool ok = line_people(site);
+
+	*company = (struct company){ .site = site };
+	for (int s = 0; s < site->count; s++)
+		for (int p = 0; p < PEOPLE; p++)
+			company->wishers[company->count++] = (struct wisher){
+				.site = site,
+				.side = s,
+				.place = p,
+				.line = { .side = &site->sides[s],
+				    .person = &site->sides[s].people[p] },
+				.dice = { seed * 100 + (uint64_t)(s * PEOPLE) +
+				    (uint64_t)p },
+			};
+	for (int i = 0; ok && i < company->count; i++)
+		ok = wisher_begin(&company->wishers[i], arena);
+	return ok;
+}
+
+/* ---- the end ---- */
+
+static int differences(const struct site *site, struct err *err)
+{
+	AUTO(arena_free) struct arena *arena = arena_new();
+	struct rows lines[SIDES_MAX];
+	int found = 0;
+
+	for (int s = 0; s < site->count; s++)
+		if (!state_read(&site->sides[s], arena, &lines[s], err))
+			return -1;
+	for (int a = 0; a < site->count; a++)
+		for (int b = 0; b < site->count; b++)
+			if (a != b)
+				found += state_differences(&site->sides[a],
+				    &lines[a], &site->sides[b], &lines[b]);
+	return found;
+}
+
+static int dead_letters(const struct site *site)
+{
+	int dead = 0;
+
+	for (int s = 0; s < site->count; s++)
+		dead += (int)side_number(
+		    &site->sides[s], "SELECT count(*) AS n FROM dead_letters");
+	return dead;
+}
+
+static bool report(const struct company *company, int differing,
+    int64_t recovery_ms, const struct options *options)
+{
+	const struct site *site = company->site;
+	int acts = 0, taken = 0, unknown = 0, wrong = 0;
+	int dead = dead_letters(site);
+	bool good;
+
+	for (int i = 0; i < company->count; i++) {
+		acts += company->wishers[i].acts;
+		taken += company->wishers[i].taken;
+		unknown += company->wishers[i].unknown;
+		wrong += company->wishers[i].faults;
+	}
+	good = differing == 0 && recovery_ms >= 0 && !wrong &&
+	    !site->unexpected && !site_reports(site);
+	printf("scenario=converge seed=%" PRIu64
+	       " nodes=%d actions=%d taken=%d unknown=%d wrong=%d starts=%d"
+	       " recovery_ms=%" PRId64
+	       " differing=%d dead=%d unexpected=%d verdict=%s\n",
+	    options->seed, site->count, acts, taken, unknown, wrong,
+	    site->starts, recovery_ms, differing, dead, site->unexpected,
+	    good ? "good" : "bad");
+	return good;
+}
+
+static bool play(
+    struct company *company, const struct options *options, struct err *err)
+{
+	struct part parts[WISHERS];
+	struct faults faults;
+	int64_t recovery_ms, people_ms;
+	int ms = options->seconds * 1000;
+	int differing = -1;
+	bool ok;
+
+	company->left = options->rounds;
+	company->running = company->count;
+	company->think_ms = ms * 3 / 4 * company->count / (options->rounds + 1);
+	faults_begin(&faults, company->site, scenario_named("mixed"), options);
+	for (int i = 0; i < company->count; i++) {
+		parts[i] = (struct part){ company, &company->wishers[i], 0 };
+		if (pthread_create(&parts[i].thread, NULL, part_run, &parts[i]))
+			abort();
+	}
+	ok = play_faults(&faults, ms, company_is_done, company, err);
+	company->left = 0;
+	faults_end(&faults);
+	recovery_ms = play_recovery(
+	    company->site, options, company_is_done, company, &people_ms);
+	for (int i = 0; i < company->count; i++)
+		pthread_join(parts[i].thread, NULL);
+	if (ok && !chaos_interrupted())
+		differing = differences(company->site, err);
+	return report(company, differing, recovery_ms, options) && ok;
+}
+
+bool converge_run(struct site *site, const struct options *options)
+{
+	struct company *company = calloc(1, sizeof(*company));
+	struct err err = { 0 };
+	bool good;
+
+	if (!company)
+		abort();
+	for (int s = 0; s < site->count; s++)
+		proxy_set_log(site->sides[s].proxy, false);
+	good = company_begin(company, site, options->seed) &&
+	    play(company, options, &err);
+	if (err.code)
+		fprintf(stderr, "chaos: converge: %s\n", err.text);
+	for (int i = 0; i < company->count; i++)
+		line_close(&company->wishers[i].line);
+	free(company);
+	return good;
+}
