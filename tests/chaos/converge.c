@@ -1,8 +1,10 @@
 #include "tests/chaos/converge.h"
 
+#include "tests/chaos/check.h"
 #include "tests/chaos/play.h"
 #include "tests/chaos/state.h"
 #include "tests/chaos/wishes.h"
+#include "tests/lib/test_db.h"
 
 enum { WISHERS = SIDES_MAX * PEOPLE };
 
@@ -89,13 +91,25 @@ static int differences(const struct site *site, struct err *err)
 	return found;
 }
 
+/* Not wrong by themselves: a peer may refuse what has become void meanwhile. */
 static int dead_letters(const struct site *site)
 {
+	AUTO(arena_free) struct arena *arena = arena_new();
 	int dead = 0;
 
-	for (int s = 0; s < site->count; s++)
-		dead += (int)side_number(
-		    &site->sides[s], "SELECT count(*) AS n FROM dead_letters");
+	for (int s = 0; s < site->count; s++) {
+		const struct side *side = &site->sides[s];
+		int64_t count =
+		    side_number(side, "SELECT count(*) AS n FROM dead_letters");
+
+		if (count > 0)
+			check_say("dead letters", side->name,
+			    test_db_text(arena, side->database,
+				"SELECT string_agg(concat_ws(' ', event_type,"
+				" why, peer_answer), ', ') AS t"
+				" FROM dead_letters"));
+		dead += (int)count;
+	}
 	return dead;
 }
 

@@ -10,13 +10,16 @@ static const struct shape line_shape[] = {
 	SHAPE(TEXT, struct state_line, key, NULL),
 	SHAPE(TEXT, struct state_line, value, NULL),
 	SHAPE(BOOL, struct state_line, needed, NULL),
+	SHAPE(TIME, struct state_line, at, NULL),
 	SHAPE_END(struct state_line),
 };
 /* clang-format on */
 
 /*
  * $1 the node's origin, $2 its host. A group's message is needed elsewhere
- * only if nobody has ever left the group: who was away has not seen it.
+ * only if nobody has ever left the group (who was away has not seen it), and it
+ * was written after the other node came to know the group. A pair
+ * without a message is nobody else's business.
  */
 static const struct stmt state_stmt = { "state",
 	"WITH who AS (SELECT id, coalesce(home_instance, $2::text) || '/'"
@@ -36,7 +39,7 @@ static const struct stmt state_stmt = { "state",
 	"  WHERE c.deleted_at IS NULL AND c.federated_id IS NOT NULL),"
 	"lines AS ("
 	"  SELECT scope, '' AS key, names || ' of ' || coalesce(owner, '-')"
-	"    AS value, true AS needed FROM conv"
+	"    AS value, is_group AS needed, created_at AS at FROM conv"
 	"  UNION ALL"
 	"  SELECT conv.scope, 'message ' || coalesce(m.source_instance,"
 	"    $1::text) || ' ' || coalesce(m.source_message_id, m.id::text),"
@@ -44,25 +47,27 @@ static const struct stmt state_stmt = { "state",
 	"      r.emoji || '=' || w.name, ' ' ORDER BY r.emoji COLLATE \"C\","
 	"      w.name COLLATE \"C\") FROM dm_reactions r"
 	"      JOIN who w ON w.id = r.user_id WHERE r.dm_message_id = m.id)),"
-	"    NOT conv.is_group OR NOT conv.was_left"
+	"    NOT conv.is_group OR NOT conv.was_left,"
+	"    CASE WHEN conv.is_group THEN m.created_at END"
 	"  FROM dm_messages m JOIN conv ON conv.id = m.dm_channel_id"
 	"  WHERE m.type = 'user'"
 	"  UNION ALL"
 	"  SELECT 'friends ' || least(a.name COLLATE \"C\", b.name) || ' '"
-	"    || greatest(a.name COLLATE \"C\", b.name), 'are', 'friends', true"
+	"    || greatest(a.name COLLATE \"C\", b.name), 'are', 'friends', "
+	"true, NULL"
 	"  FROM friends f JOIN who a ON a.id = f.user_id"
 	"  JOIN who b ON b.id = f.friend_id"
 	"  UNION ALL"
 	"  SELECT 'friends ' || least(a.name COLLATE \"C\", b.name) || ' '"
 	"    || greatest(a.name COLLATE \"C\", b.name), 'ask',"
-	"    'asked by ' || a.name, true"
+	"    'asked by ' || a.name, true, NULL"
 	"  FROM friend_requests f JOIN who a ON a.id = f.from_id"
 	"  JOIN who b ON b.id = f.to_id WHERE f.status = 'pending'"
 	"  UNION ALL"
 	"  SELECT 'person ' || name, 'profile', concat_ws(' | ',"
-	"    display_name, bio, profile_updated_at), true"
+	"    display_name, bio, profile_updated_at), true, NULL"
 	"  FROM who WHERE profile_updated_at IS NOT NULL)"
-	"SELECT scope, key, value, needed FROM lines"
+	"SELECT scope, key, value, needed, at FROM lines"
 	" ORDER BY scope COLLATE \"C\", key COLLATE \"C\"",
 	SQL_MANY, 2 };
 
@@ -129,10 +134,14 @@ static bool is_shared(const struct rows *of_a, const char *scope,
 	return members && names(members->value, a) && names(members->value, b);
 }
 
-/* Of a person only what both know: his home, and who has heard of a change. */
-static bool must_be(const struct state_line *line)
+/* Of a person only what both know: his home, and who has heard of a change. Of
+ * a group what was said since its node knows it. */
+static bool must_be(const struct state_line *line, const struct rows *of_b)
 {
-	return line->needed && !begins(line->scope, "person ");
+	const struct state_line *group = line_find(of_b, line->scope, "");
+
+	return line->needed && !begins(line->scope, "person ") &&
+	    (!group || !*line->key || !line->at || line->at > group->at);
 }
 
 static int compare(const struct state_line *line, const struct side *a,
@@ -141,7 +150,8 @@ static int compare(const struct state_line *line, const struct side *a,
 	const struct state_line *other =
 	    line_find(of_b, line->scope, line->key);
 
-	if (other ? strcmp(other->value, line->value) == 0 : !must_be(line))
+	if (other ? strcmp(other->value, line->value) == 0
+		  : !must_be(line, of_b))
 		return 0;
 	fprintf(stderr, "chaos: %s, %s:\n  %s: %s\n  %s: %s\n", line->scope,
 	    line->key, a->name, line->value, b->name,

@@ -14,6 +14,7 @@ struct state_line {
 	const char *key;
 	const char *value;
 	bool needed; /* wherever the scope is known */
+	int64_t at;  /* when it began, for whom joined later; 0: always */
 };
 
 /* Sorted by scope and key. */
