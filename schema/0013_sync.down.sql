@@ -2,13 +2,13 @@ ALTER TABLE peer_rates DROP COLUMN syncs;
 DROP TRIGGER users_sync_gone ON users;
 DROP TRIGGER dm_channels_sync_gone ON dm_channels;
 DROP TRIGGER users_sync_open ON users;
-DROP FUNCTION sync_person_gone(), sync_conversation_gone(), sync_open(), sync_publish(integer),
-    sync_natives(text, text, text), sync_round(), sync_adopt(), sync_pending(federation_sync_state);
+DROP FUNCTION sync_person_gone(), sync_conversation_gone(), sync_open(), sync_publish(integer, interval),
+    sync_natives(text, text, text), sync_settled(interval), sync_drawn(), sync_writers();
 DROP TABLE federation_sync_state, federation_sync_entries;
 DROP INDEX federation_mutation_log_by_context;
 DELETE FROM federation_mutation_log WHERE mutation_type = 'open';
 ALTER TABLE federation_mutation_log
-    DROP COLUMN hosts, DROP COLUMN except_host, DROP COLUMN homeward, DROP COLUMN xact;
+    DROP COLUMN hosts, DROP COLUMN except_host, DROP COLUMN homeward;
 CREATE INDEX federation_mutation_log_in_order ON federation_mutation_log (context_type, mutated_at, id);
 CREATE INDEX federation_mutation_log_by_age ON federation_mutation_log (mutated_at);
 COMMENT ON TABLE federation_mutation_log IS NULL;

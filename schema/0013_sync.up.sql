@@ -5,8 +5,7 @@
 ALTER TABLE federation_mutation_log
     ADD COLUMN hosts text[] NOT NULL DEFAULT '{}',
     ADD COLUMN except_host text,
-    ADD COLUMN homeward boolean NOT NULL DEFAULT false,
-    ADD COLUMN xact xid8 NOT NULL DEFAULT pg_current_xact_id();
+    ADD COLUMN homeward boolean NOT NULL DEFAULT false;
 COMMENT ON TABLE federation_mutation_log IS 'Every change that is told to other nodes, for sync; 90 days.';
 COMMENT ON COLUMN federation_mutation_log.payload IS
     'The event''s members after "timestamp"; NULL: a message, told in its current state.';
@@ -16,7 +15,6 @@ COMMENT ON COLUMN federation_mutation_log.homeward IS 'For these hosts only, the
 DROP INDEX federation_mutation_log_in_order;
 CREATE INDEX federation_mutation_log_by_context
     ON federation_mutation_log (context_type, context_id, id);
-CREATE INDEX federation_mutation_log_by_xact ON federation_mutation_log (xact);
 -- Swept in order of id, which is that of age.
 DROP INDEX federation_mutation_log_by_age;
 
@@ -37,56 +35,59 @@ CREATE INDEX federation_sync_entries_by_context
     ON federation_sync_entries (host, context_type, context_id, ready_ms);
 COMMENT ON TABLE federation_sync_entries IS 'Rows of the mutation log by who may read them, in the order of sync.';
 
--- How far the log has been made readable: rows of transactions below from_xact,
--- and of those below to_xact the ones up to through_id.
+-- How far the log is settled (no transaction can add a row up to there), and
+-- how far it has been made readable.
 CREATE TABLE federation_sync_state (
     singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-    -- Numbers of transactions mean something in one cluster only.
-    cluster_id bigint NOT NULL,
-    from_xact xid8 NOT NULL DEFAULT '2',
-    to_xact xid8 NOT NULL DEFAULT '2',
     through_id bigint NOT NULL DEFAULT 0,
+    settled_id bigint NOT NULL DEFAULT 0,
+    -- Up to here it is settled once these have ended.
+    mark_id bigint NOT NULL DEFAULT 0,
+    mark_holders text[] NOT NULL DEFAULT '{}',
     last_ms bigint NOT NULL DEFAULT 0
 );
-INSERT INTO federation_sync_state (cluster_id)
-SELECT system_identifier FROM pg_control_system();
+INSERT INTO federation_sync_state DEFAULT VALUES;
 
-CREATE FUNCTION sync_pending(s federation_sync_state) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM federation_mutation_log l
-                    WHERE l.xact >= s.to_xact
-                      AND l.xact < pg_snapshot_xmin(pg_current_snapshot()))
-        OR EXISTS (SELECT FROM federation_mutation_log l
-                    WHERE l.xact >= s.from_xact AND l.xact < s.to_xact AND l.id > s.through_id)
-        OR s.cluster_id <> (SELECT system_identifier FROM pg_control_system())
+CREATE FUNCTION sync_drawn() RETURNS bigint
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END
+      FROM federation_mutation_log_id_seq
 $$;
 
--- The log came here from another cluster (restored from a dump): transactions
--- of there are over, what was readable stays so. 0 is done, 2 is to be done.
-CREATE FUNCTION sync_adopt() RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, public, pg_temp AS $$
-    UPDATE federation_mutation_log l
-       SET xact = CASE WHEN l.xact >= s.to_xact OR l.xact >= s.from_xact AND l.id > s.through_id
-                       THEN '2'::xid8 ELSE '0'::xid8 END
-      FROM federation_sync_state s;
-    UPDATE federation_sync_state
-       SET cluster_id = (SELECT system_identifier FROM pg_control_system()),
-           from_xact = '2', to_xact = '2', through_id = 0
+-- Transactions that may have a row which nobody sees yet: whoever writes to the
+-- log holds this lock, from before the row's id is drawn until the row is seen.
+CREATE FUNCTION sync_writers() RETURNS text[]
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT coalesce(array_agg(DISTINCT l.virtualtransaction), '{}')
+      FROM pg_locks l
+     WHERE l.locktype = 'relation' AND l.relation = 'public.federation_mutation_log'::regclass
+       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+       AND l.mode = 'RowExclusiveLock' AND l.granted AND l.pid <> pg_backend_pid()
 $$;
 
--- The next round: what every transaction that is over has written since.
-CREATE FUNCTION sync_round() RETURNS federation_sync_state
-LANGUAGE sql SET search_path = pg_catalog, public, pg_temp AS $$
-    WITH horizon AS MATERIALIZED (
-        SELECT greatest(s.to_xact, pg_snapshot_xmin(pg_current_snapshot())) AS xact
-          FROM federation_sync_state s)
-    UPDATE federation_sync_state s
-       SET from_xact = s.to_xact, to_xact = horizon.xact,
-           through_id = coalesce((SELECT min(l.id) - 1 FROM federation_mutation_log l
-                                   WHERE l.xact >= s.to_xact AND l.xact < horizon.xact), 0)
-      FROM horizon
-    RETURNING s.*
-$$;
+-- Up to which id no row can appear any more; waits at most patience for those
+-- who write now. Ids are drawn before writers are looked for, in this order.
+CREATE FUNCTION sync_settled(patience interval) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    drawn constant bigint := sync_drawn();
+    holders constant text[] := sync_writers();
+    until constant timestamptz := clock_timestamp() + patience;
+    mark record;
+BEGIN
+    WHILE holders && sync_writers() LOOP
+        IF clock_timestamp() >= until THEN
+            SELECT mark_id, mark_holders INTO mark FROM federation_sync_state FOR UPDATE;
+            IF mark.mark_holders && sync_writers() THEN
+                RETURN 0;
+            END IF;
+            UPDATE federation_sync_state SET mark_id = drawn, mark_holders = holders;
+            RETURN mark.mark_id;
+        END IF;
+        PERFORM pg_sleep(0.002);
+    END LOOP;
+    RETURN drawn;
+END $$;
 
 -- Native people of a conversation, a friendship (as its event tells it).
 CREATE FUNCTION sync_natives(context_type text, context_id text, payload text)
@@ -110,40 +111,42 @@ EXCEPTION WHEN data_exception THEN
 END $$;
 
 -- Makes the next rows of the log readable, at most at_most of them; how many.
--- Late commits get a later time, since only rows below every transaction that
--- still runs are taken. Within a round the order is that of id: rows of one
--- conversation have theirs in the order of its lock.
+-- They are taken in order of id, which within a conversation is the order of
+-- its row lock, and only as far as the log is settled: what commits late keeps
+-- what follows back, and gets a later time than all that was told.
 --
 -- A host that comes to a conversation finds what was there before, too: at the
 -- first row that it takes part in, when somebody is added to a group, and when
 -- one of our people declares an account there (mutation_type 'open'). With a
 -- conversation or friendship come the profiles of our people in it.
-CREATE FUNCTION sync_publish(at_most integer DEFAULT 2000) RETURNS integer
+CREATE FUNCTION sync_publish(at_most integer DEFAULT 2000, patience interval DEFAULT '0')
+RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 -- Plans are kept, and the first may be made while the tables are empty.
 SET enable_seqscan = off AS $$
 DECLARE
+    settled bigint := 0;
     s federation_sync_state;
     chunk bigint[];
+    last_id bigint;
     base bigint;
     span bigint;
 BEGIN
     SELECT * INTO s FROM federation_sync_state;
-    IF NOT sync_pending(s) THEN
+    IF s.through_id >= sync_drawn() THEN
         RETURN 0;
     END IF;
-    SELECT * INTO s FROM federation_sync_state FOR UPDATE;
-    IF s.cluster_id <> (SELECT system_identifier FROM pg_control_system()) THEN
-        PERFORM sync_adopt();
-        SELECT * INTO s FROM federation_sync_state;
+    IF s.through_id >= s.settled_id THEN
+        settled := sync_settled(patience);
     END IF;
-    FOR round IN 1..2 LOOP
-        chunk := ARRAY(SELECT l.id FROM federation_mutation_log l
-                        WHERE l.id > s.through_id AND l.xact >= s.from_xact AND l.xact < s.to_xact
-                        ORDER BY l.id LIMIT at_most);
-        EXIT WHEN cardinality(chunk) > 0 OR round = 2;
-        s := sync_round();
-    END LOOP;
+    SELECT * INTO s FROM federation_sync_state FOR UPDATE;
+    settled := greatest(settled, s.settled_id);
+    chunk := ARRAY(SELECT l.id FROM federation_mutation_log l
+                    WHERE l.id > s.through_id AND l.id <= settled ORDER BY l.id LIMIT at_most);
+    last_id := CASE WHEN cardinality(chunk) < at_most THEN settled
+                    ELSE chunk[cardinality(chunk)] END;
+    UPDATE federation_sync_state
+       SET settled_id = settled, through_id = greatest(through_id, last_id);
     IF cardinality(chunk) = 0 THEN
         RETURN 0;
     END IF;
@@ -157,8 +160,10 @@ BEGIN
         SELECT f.id, h.host, f.context_type, f.context_id
           FROM fresh f CROSS JOIN LATERAL unnest(f.hosts) AS h(host)
          WHERE f.mutation_type <> 'open'),
-    joined AS MATERIALIZED (
-        SELECT h.host, f.context_type, f.context_id, min(f.payload) AS payload
+    joined AS MATERIALIZED ( -- and found what was there before before_id
+        SELECT h.host, f.context_type, f.context_id, min(f.payload) AS payload,
+               coalesce(max(f.id) FILTER (WHERE f.mutation_type = 'member_add'), min(f.id))
+                   AS before_id
           FROM fresh f CROSS JOIN LATERAL unnest(f.hosts) AS h(host)
          WHERE f.mutation_type = 'member_add'
             OR f.mutation_type <> 'open' AND NOT EXISTS (
@@ -166,21 +171,23 @@ BEGIN
                  WHERE e.host = h.host AND e.context_type = f.context_type
                    AND e.context_id = f.context_id)
          GROUP BY h.host, f.context_type, f.context_id
-        UNION
-        SELECT h.host, 'dm', m.dm_channel_id::text, NULL
+        UNION ALL
+        SELECT h.host, 'dm', m.dm_channel_id::text, NULL, f.id
           FROM fresh f CROSS JOIN LATERAL unnest(f.hosts) AS h(host)
           JOIN dm_members m ON m.user_id = f.context_id::bigint
          WHERE f.mutation_type = 'open'),
     opened AS MATERIALIZED (
-        SELECT j.host, j.context_type, j.context_id FROM joined j
-        UNION
-        SELECT j.host, 'profile', n.id::text
-          FROM joined j CROSS JOIN LATERAL
-               sync_natives(j.context_type, j.context_id, j.payload) AS n(id)
-        UNION
-        SELECT h.host, 'profile', f.context_id
-          FROM fresh f CROSS JOIN LATERAL unnest(f.hosts) AS h(host)
-         WHERE f.mutation_type = 'open'),
+        SELECT o.host, o.context_type, o.context_id, max(o.before_id) AS before_id
+          FROM (SELECT j.host, j.context_type, j.context_id, j.before_id FROM joined j
+                UNION ALL
+                SELECT j.host, 'profile', n.id::text, j.before_id
+                  FROM joined j CROSS JOIN LATERAL
+                       sync_natives(j.context_type, j.context_id, j.payload) AS n(id)
+                UNION ALL
+                SELECT h.host, 'profile', f.context_id, f.id
+                  FROM fresh f CROSS JOIN LATERAL unnest(f.hosts) AS h(host)
+                 WHERE f.mutation_type = 'open') o
+         GROUP BY o.host, o.context_type, o.context_id),
     found AS (
         SELECT t.*, 0 AS phase FROM told t
         UNION ALL
@@ -190,7 +197,7 @@ BEGIN
             ON l.context_type = o.context_type AND l.context_id = o.context_id
          WHERE l.mutation_type <> 'open' AND NOT l.homeward
            AND l.except_host IS DISTINCT FROM o.host
-           AND (l.xact < s.from_xact OR l.xact < s.to_xact AND l.id <= chunk[cardinality(chunk)])
+           AND l.id < o.before_id
            AND NOT o.host = ANY(l.hosts)
            AND NOT EXISTS (SELECT FROM federation_sync_entries e
                             WHERE e.log_id = l.id AND e.host = o.host)),
@@ -206,13 +213,12 @@ BEGIN
             ON CONFLICT DO NOTHING
         RETURNING ready_ms)
     UPDATE federation_sync_state
-       SET through_id = chunk[cardinality(chunk)],
-           last_ms = greatest(last_ms, (SELECT max(ready_ms) FROM made));
+       SET last_ms = greatest(last_ms, (SELECT max(ready_ms) FROM made));
     RETURN cardinality(chunk);
 END $$;
-COMMENT ON FUNCTION sync_publish(integer) IS 'Makes what has been committed to the mutation log readable.';
-REVOKE ALL ON FUNCTION sync_publish(integer), sync_pending(federation_sync_state), sync_adopt(),
-    sync_round(), sync_natives(text, text, text) FROM PUBLIC;
+COMMENT ON FUNCTION sync_publish(integer, interval) IS 'Makes what has been committed to the mutation log readable.';
+REVOKE ALL ON FUNCTION sync_publish(integer, interval), sync_settled(interval), sync_drawn(), sync_writers(),
+    sync_natives(text, text, text) FROM PUBLIC;
 
 -- Whoever declares an account elsewhere takes part from there, too.
 CREATE FUNCTION sync_open() RETURNS trigger
@@ -263,4 +269,4 @@ CREATE TRIGGER users_sync_gone AFTER UPDATE OF is_deleted ON users FOR EACH ROW
 ALTER TABLE peer_rates ADD COLUMN syncs bigint NOT NULL DEFAULT 0;
 
 GRANT SELECT ON federation_sync_entries TO postrider_frontd;
-GRANT EXECUTE ON FUNCTION sync_publish(integer) TO postrider_frontd, postrider_janitord;
+GRANT EXECUTE ON FUNCTION sync_publish(integer, interval) TO postrider_frontd, postrider_janitord;

@@ -125,7 +125,8 @@ bool outbox_add(struct tx *tx, const struct outbox_event *event,
 		v_text(event->context_id), v_text(event->event_type),
 		v_text(event->entity_id), v_text(event->payload),
 		v_bool(event->unlogged), v_bool(event->is_message),
-		v_bool(event->homeward), v_time(event->at)))
+		v_bool(event->homeward), v_time(event->at),
+		v_text(event->sync_context_id)))
 		return false;
 	told = rows.items;
 	/* One row without a host: relay is disabled. */

@@ -43,14 +43,16 @@ struct outbox_event {
 	const char *event_type;
 	const char *context_type; /* dm, friend, profile */
 	const char *context_id;
+	/* For sync, if context_id is one that only the outbox knows. */
+	const char *sync_context_id;
 	const char *entity_id; /* the messageId on the wire */
 	const char *payload;   /* members without braces; see payload_open */
 	bool to_all; /* if the operator's dm_relay_scope says all_peers */
 	/* create, update, delete of a message: sync tells its current state,
 	 * the log keeps no payload */
 	bool is_message;
-	/* The actor is at home elsewhere: nobody but these targets may ever be
-	 * told; others get it from his home. */
+	/* Nobody but these targets may ever be told: most often the actor is at
+	 * home elsewhere, and others get it from his home. */
 	bool homeward;
 	/* Means something only now (presence): not for sync. */
 	bool unlogged;

@@ -10,6 +10,7 @@ struct telling {
 	const struct reaction_word *word;
 	const struct outbox_person *person;
 	bool is_add;
+	bool by_other_name; /* which only these targets know */
 };
 
 /* ---- what it says, in the recorded order ---- */
@@ -62,7 +63,8 @@ static bool tell(const struct telling *telling, const struct message_name *name,
 		.payload = payload(telling, name),
 		.at = telling->is_add ? 0 : telling->word->at,
 		.to_all = to_all,
-		.homeward = telling->person->home_instance != NULL,
+		.homeward = telling->by_other_name ||
+		    telling->person->home_instance != NULL,
 	};
 
 	return outbox_add(telling->tx, &event, targets, err);
@@ -72,13 +74,15 @@ static bool tell_all(const struct telling *telling, const struct targets *all,
     const struct message_names *names, struct err *err)
 {
 	bool to_all = names->to_all && !telling->person->home_instance;
+	struct telling again = *telling;
 	struct targets usual;
 	struct targets other;
 
+	again.by_other_name = true;
 	names_part(names, telling->node, all, &usual, &other);
 	return tell(telling, &names->usual, &usual, to_all, err) &&
 	    (other.count == 0 ||
-		tell(telling, &names->other, &other, false, err));
+		tell(&again, &names->other, &other, false, err));
 }
 
 bool outbox_add_reaction(struct tx *tx, const struct node *node,

@@ -63,8 +63,8 @@ static bool tell(const struct telling *telling, const struct message_name *name,
 		.entity_id = arena_printf(arena, "read_state:%s:%" PRId64,
 		    telling->place.federated_id, mark->user),
 		.payload = payload(telling, name),
-		.homeward = telling->person->home_instance != NULL,
-		.unlogged = true,
+		.sync_context_id = id_text(arena, mark->channel),
+		.homeward = true, /* nobody else's business, also later */
 	};
 
 	return outbox_add(telling->tx, &event, targets, err);
@@ -95,8 +95,8 @@ static bool tell_all(
 	if (!found)
 		return true;
 	names_part(&names, telling->node, all, &usual, &other);
-	return tell(telling, &names.usual, &usual, err) &&
-	    tell(telling, &names.other, &other, err);
+	return (usual.count == 0 || tell(telling, &names.usual, &usual, err)) &&
+	    (other.count == 0 || tell(telling, &names.other, &other, err));
 }
 
 bool outbox_add_read_state(struct tx *tx, const struct node *node,

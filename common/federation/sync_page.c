@@ -6,7 +6,7 @@
 
 #include "common/federation/sync_page.sql.h"
 
-enum { PUBLISH_AT_ONCE = 2000, PUBLISHES_MAX = 10 };
+enum { PUBLISH_AT_ONCE = 2000, PUBLISHES_MAX = 10, PATIENCE_MS = 200 };
 
 /* clang-format off */
 static const struct shape row_shape[] = {
@@ -61,7 +61,7 @@ bool sync_publish(struct tx *tx, bool *more, struct err *err)
 	for (int i = 0; i < PUBLISHES_MAX && rows.published == PUBLISH_AT_ONCE;
 	     i++)
 		if (!sql_one(tx, &SQL_sync_publish, published_shape, &rows, err,
-			v_int(PUBLISH_AT_ONCE)))
+			v_int(PUBLISH_AT_ONCE), v_span(PATIENCE_MS)))
 			return false;
 	*more = rows.published == PUBLISH_AT_ONCE;
 	return true;

@@ -1,5 +1,5 @@
 -- name: sync_publish :one
-SELECT sync_publish($1::integer)::bigint AS published;
+SELECT sync_publish($1::integer, $2::interval)::bigint AS published;
 
 -- A page is a range of an index, whatever the planner believed about the tables
 -- when they were empty.
