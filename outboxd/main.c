@@ -11,6 +11,8 @@
 #include "common/queue/worker.h"
 #include "outboxd/asks.h"
 #include "outboxd/deliver.h"
+#include "outboxd/fediverse.h"
+#include "outboxd/fediverse_figures.h"
 #include "outboxd/figures.h"
 #include "outboxd/outboxd.h"
 
@@ -32,6 +34,10 @@ static const struct conf_key outboxd_keys[] = {
 		"How long a peer may take to answer a batch."),
 	KEY(INT, peers_max, "64", "1", "1024", LIVE,
 		"Peers that are delivered to at once."),
+	KEY(INT, activities_max, "128", "1", "1024", LIVE,
+		"ActivityPub deliveries that are under way at once."),
+	KEY(TEXT, webhook_secret_file, "", NULL, NULL, BOOT,
+		"File with the secret that signs webhooks; empty: none is sent."),
 	{ 0 },
 };
 /* clang-format on */
@@ -47,6 +53,8 @@ struct outboxd {
 	struct listener *listener;
 	struct deliverer *deliverer;
 	struct asks *asks;
+	struct home home;
+	struct fediverse *fediverse;
 	struct http_server *figures;
 	struct loop_timer *boot;
 	struct loop_timer *tick;
@@ -55,6 +63,7 @@ struct outboxd {
 	/* of the worker's unit under way */
 	bool failed;
 	int64_t freed;
+	int64_t freed_domains;
 	int64_t reaps;
 	struct worker_pace pace;
 	int64_t ticks;
@@ -113,8 +122,10 @@ static void reap_run(void *item, void *state)
 	tx_lazy(tx);
 	outboxd->err = (struct err){ 0 };
 	outboxd->freed = 0;
+	outboxd->freed_domains = 0;
 	outboxd->failed =
 	    !lease_reap_peers(tx, &outboxd->freed, &outboxd->err) ||
+	    !lease_reap_domains(tx, &outboxd->freed_domains, &outboxd->err) ||
 	    (seen &&
 		!worker_seen(tx, &outboxd->self, rates(outboxd, tx_arena(tx)),
 		    &outboxd->err)) ||
@@ -131,11 +142,14 @@ static void reap_done(void *item)
 		log_warn("worker.unseen", F("err", v_text(outboxd->err.text)));
 		return;
 	}
-	if (outboxd->freed == 0)
+	if (outboxd->freed + outboxd->freed_domains == 0)
 		return;
-	metric_add(&figure_leases_taken_over, 0, outboxd->freed);
-	log_info("lease.freed", F("events", v_int(outboxd->freed)));
+	metric_add(&figure_leases_taken_over, 0,
+	    outboxd->freed + outboxd->freed_domains);
+	log_info("lease.freed",
+	    F("events", v_int(outboxd->freed + outboxd->freed_domains)));
 	deliver_wake(outboxd->deliverer);
+	fediverse_wake(outboxd->fediverse);
 }
 
 static void reap(struct outboxd *outboxd)
@@ -164,6 +178,7 @@ static void on_up(void *arg)
 	struct outboxd *outboxd = arg;
 
 	deliver_up(outboxd->deliverer);
+	fediverse_up(outboxd->fediverse);
 	asks_wake(outboxd->asks);
 }
 
@@ -173,6 +188,7 @@ static void on_down(void *arg)
 
 	log_warn("listener.down");
 	deliver_down(outboxd->deliverer);
+	fediverse_down(outboxd->fediverse);
 }
 
 static void on_hint(void *arg, const char *channel, const char *payload)
@@ -185,6 +201,7 @@ static void on_hint(void *arg, const char *channel, const char *payload)
 	    strcmp(payload, "peer") == 0)
 		deliver_recheck(outboxd->deliverer);
 	deliver_wake(outboxd->deliverer);
+	fediverse_wake(outboxd->fediverse);
 }
 
 static void listen_begin(struct outboxd *outboxd)
@@ -272,6 +289,41 @@ static void parts_begin(struct outboxd *outboxd)
 	outboxd->tick = loop_timer_new(outboxd->loop, on_tick, outboxd);
 }
 
+/* Inboxes see who calls, and where to ask about it. */
+static void fediverse_begin(struct outboxd *outboxd)
+{
+	const struct conf_common *conf = &outboxd_conf.common;
+
+	fediverse_figures_register();
+	outboxd->fediverse = fediverse_new(&(const struct fediverse_def){
+	    .loop = outboxd->loop,
+	    .pool = outboxd->pool,
+	    .client = {
+		.allow_private_addresses = conf->allow_private_addresses,
+		.ca_file = conf->ca_file,
+		.resolve = conf->resolve,
+		.user_agent = arena_printf(outboxd->arena,
+		    "Postrider/" POSTRIDER_VERSION " (+%s/)",
+		    outboxd->node.origin.text),
+		.connections_per_host_max = FEDIVERSE_PER_DOMAIN,
+	    },
+	    .home = &outboxd->home,
+	    .self = &outboxd->self,
+	    .at_once_max = &outboxd_conf.activities_max,
+	});
+}
+
+static bool home_load(struct outboxd *outboxd, struct err *err)
+{
+	const char *file = outboxd_conf.webhook_secret_file;
+
+	outboxd->home.origin = outboxd->node.origin;
+	outboxd->home.key = outboxd->node.key;
+	return !file[0] ||
+	    secret_file_read(
+		outboxd->arena, file, &outboxd->home.webhook_secret, err);
+}
+
 static bool outboxd_start(struct daemon *daemon, struct err *err)
 {
 	const struct conf_common *conf = &outboxd_conf.common;
@@ -287,8 +339,9 @@ static bool outboxd_start(struct daemon *daemon, struct err *err)
 	outboxd->self.daemon = "outboxd";
 	outboxd->self.instance = name;
 	figures_register();
-	if (!node_load(
-		arena, conf->origin, conf->node_key_file, &outboxd->node, err))
+	if (!node_load(arena, conf->origin, conf->node_key_file, &outboxd->node,
+		err) ||
+	    !home_load(outboxd, err))
 		return false;
 	if (conf->metrics_listen[0]) {
 		outboxd->figures = metrics_page_serve(
@@ -311,6 +364,7 @@ static bool outboxd_start(struct daemon *daemon, struct err *err)
 	    .node = &outboxd->node,
 	    .self = &outboxd->self,
 	});
+	fediverse_begin(outboxd);
 	on_boot(outboxd);
 	return true;
 }
@@ -325,6 +379,7 @@ static void outboxd_drain(struct daemon *daemon)
 	loop_timer_disarm(outboxd->tick);
 	deliver_drain(outboxd->deliverer);
 	asks_drain(outboxd->asks);
+	fediverse_drain(outboxd->fediverse);
 }
 
 static bool outboxd_drained(struct daemon *daemon)
@@ -332,7 +387,8 @@ static bool outboxd_drained(struct daemon *daemon)
 	struct outboxd *outboxd = daemon->state;
 
 	return deliver_drained(outboxd->deliverer) && !outboxd->reaping &&
-	    asks_drained(outboxd->asks);
+	    asks_drained(outboxd->asks) &&
+	    fediverse_drained(outboxd->fediverse);
 }
 
 /* A stalled database is no reason to be restarted; stuck workers are. */
@@ -352,7 +408,9 @@ static void outboxd_stop(struct daemon *daemon)
 
 	listener_free(&outboxd->listener);
 	client_free(&outboxd->client);
+	fediverse_abort(outboxd->fediverse);
 	work_pool_free(&outboxd->pool);
+	fediverse_free(&outboxd->fediverse);
 	asks_free(&outboxd->asks);
 	deliver_free(&outboxd->deliverer);
 	notifier_free(&outboxd->notifier);
@@ -363,7 +421,8 @@ static void outboxd_stop(struct daemon *daemon)
 	arena_free(&arena);
 }
 
-/* outboxd -- carries what we owe to peers. Manual: postrider-outboxd(8). */
+/* outboxd -- carries what we owe to peers and inboxes. Manual:
+ * postrider-outboxd(8). */
 int main(int argc, char **argv)
 {
 	static const struct daemon_def outboxd = {

@@ -12,6 +12,8 @@ struct outboxd_conf {
 	struct conf_common common;
 	int64_t answer_timeout; /* how long a peer may take for a batch */
 	int64_t peers_max;	/* leases held at most */
+	int64_t activities_max; /* activities on the way at most */
+	const char *webhook_secret_file;
 };
 
 extern struct outboxd_conf outboxd_conf;

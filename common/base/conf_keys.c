@@ -33,6 +33,7 @@ const struct conf_key conf_common_keys[] = {
 /* clang-format on */
 
 const char *const conf_all_names[] = {
+	"activities_max",
 	"allow_private_addresses",
 	"answer_timeout",
 	"body_deadline",
@@ -69,6 +70,7 @@ const char *const conf_all_names[] = {
 	"tls_key",
 	"token_lifetime",
 	"trusted_proxies",
+	"webhook_secret_file",
 	"workers",
 	"write_deadline",
 	NULL,

@@ -12,6 +12,7 @@ enum {
 	KEY_DIGITS = 2 * KEY_BYTES,
 	KEY_FILE_MAX = KEY_DIGITS + 8, /* digits and a line's end */
 	VERSION = 1,
+	SECRET_FILE_MAX = 4096,
 	NONCE_AT = 1,
 	CIPHER_AT = NONCE_AT + crypto_secretbox_NONCEBYTES,
 	BOX_MIN = CIPHER_AT + crypto_secretbox_MACBYTES
@@ -61,12 +62,11 @@ static bool rights_check(
 	struct stat st;
 
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-		return err_set(
-		    err, ERR_INVALID, "node key %s is not a file", path);
+		return err_set(err, ERR_INVALID, "%s is not a file", path);
 	if (!credential && (st.st_mode & 077))
 		return err_set(err, ERR_INVALID,
-		    "node key file %s is open to others (mode %o), want 600",
-		    path, (unsigned)(st.st_mode & 07777));
+		    "%s is open to others (mode %o), want 600", path,
+		    (unsigned)(st.st_mode & 07777));
 	return true;
 }
 
@@ -184,6 +184,28 @@ void node_key_free(struct node_key **key)
 {
 	sodium_free(*key);
 	*key = NULL;
+}
+
+bool secret_file_read(
+    struct arena *arena, const char *file, const char **secret, struct err *err)
+{
+	AUTO(fd_close) int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	char *text = arena_alloc(arena, SECRET_FILE_MAX + 1);
+	ssize_t len;
+
+	if (fd < 0)
+		return err_set(err, ERR_ABSENT, "secret file %s: %s", file,
+		    strerror(errno));
+	if (!rights_check(fd, file, false, err))
+		return false;
+	len = read(fd, text, SECRET_FILE_MAX);
+	while (len > 0 && strchr(" \t\r\n", text[len - 1]))
+		text[--len] = '\0';
+	if (len <= 0 || strlen(text) != (size_t)len)
+		return err_set(
+		    err, ERR_INVALID, "secret file %s holds none", file);
+	*secret = text;
+	return true;
 }
 
 struct bytes secret_seal(struct arena *arena, const struct node_key *key,

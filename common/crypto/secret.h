@@ -20,6 +20,11 @@ MUST_CHECK bool node_key_load(
 MUST_CHECK bool node_key_create(const char *file, struct err *err);
 void node_key_free(struct node_key **key);
 
+/* A secret that somebody else chose, in a file of its own that others may not
+ * read: its text without the white space at its end. */
+MUST_CHECK bool secret_file_read(struct arena *arena, const char *file,
+    const char **secret, struct err *err);
+
 struct bytes secret_seal(struct arena *arena, const struct node_key *key,
     const char *context, const char *text);
 /* NULL: forged, moved or another key. */

@@ -268,7 +268,10 @@ const char *url_join(
 
 	if (!url)
 		abort();
+	/* A whole URL is read as it is written, before it is repaired. */
 	if (strnlen(location, URL_LEN_MAX + 1) > URL_LEN_MAX ||
+	    (after_scheme(location) &&
+		!url_parse(arena, location, &origin, &path)) ||
 	    curl_url_set(url, CURLUPART_URL, base, 0) != CURLUE_OK ||
 	    curl_url_set(url, CURLUPART_URL, location, CURLU_DISALLOW_USER) !=
 		CURLUE_OK ||

@@ -121,7 +121,7 @@ Test(fediverse_queue, drain_one_returns_none_when_empty)
 {
 	struct outbound_item item;
 
-	cr_expect_not(fediverse_drain(&site, &delivery_noop, &item));
+	cr_expect_not(fediverse_drain_one(&site, &delivery_noop, &item));
 }
 
 Test(fediverse_queue, drain_one_marks_delivered_on_success)
@@ -129,12 +129,12 @@ Test(fediverse_queue, drain_one_marks_delivered_on_success)
 	struct outbound_item item = enqueued(ACTIVITY, FAR_INBOX);
 	struct outbound_item after;
 
-	cr_assert(fediverse_drain(&site, &delivery_noop, &after));
+	cr_assert(fediverse_drain_one(&site, &delivery_noop, &after));
 	cr_expect_str_eq(after.id, item.id);
 	cr_expect_str_eq(after.status, "delivered");
 	cr_expect_neq(after.delivered_at, 0);
 	cr_expect_null(after.last_error);
-	cr_expect_not(fediverse_drain(&site, &delivery_noop, &after));
+	cr_expect_not(fediverse_drain_one(&site, &delivery_noop, &after));
 }
 
 static bool refuse(struct delivery_try *attempt)
@@ -150,7 +150,7 @@ Test(fediverse_queue, drain_one_marks_failed_on_error)
 	struct outbound_item item = enqueued(ACTIVITY, FAR_INBOX);
 	struct outbound_item after;
 
-	cr_assert(fediverse_drain(&site, &fake, &after));
+	cr_assert(fediverse_drain_one(&site, &fake, &after));
 	cr_expect_str_eq(after.id, item.id);
 	cr_expect_str_eq(after.status, "failed");
 	cr_expect_str_eq(after.last_error, "the fake says no");
@@ -162,7 +162,7 @@ Test(fediverse_queue, drain_one_increments_attempts)
 	struct outbound_item after;
 
 	enqueued(ACTIVITY, FAR_INBOX);
-	cr_assert(fediverse_drain(&site, &delivery_noop, &after));
+	cr_assert(fediverse_drain_one(&site, &delivery_noop, &after));
 	cr_expect_eq(after.attempts, 1);
 }
 
@@ -373,10 +373,10 @@ Test(fediverse_queue, off_means_that_rows_wait)
 	test_db_script(
 	    site.db, "UPDATE instance_settings SET fediverse = false");
 	cr_expect_str_eq(enqueued(ACTIVITY, FAR_INBOX).status, "pending");
-	cr_expect_not(fediverse_drain(&site, &delivery_noop, &after));
+	cr_expect_not(fediverse_drain_one(&site, &delivery_noop, &after));
 	test_db_script(
 	    site.db, "UPDATE instance_settings SET fediverse = true");
-	cr_expect(fediverse_drain(&site, &delivery_noop, &after));
+	cr_expect(fediverse_drain_one(&site, &delivery_noop, &after));
 }
 
 static bool postpone(struct delivery_try *attempt)
@@ -403,17 +403,18 @@ Test(fediverse_queue, a_temporary_error_waits_along_the_schedule)
 			2880 };
 		int64_t wait;
 
-		cr_assert(fediverse_drain(&site, &busy, &after));
+		cr_assert(fediverse_drain_one(&site, &busy, &after));
 		cr_expect_str_eq(after.status, "pending");
 		cr_expect_eq(after.attempts, i);
 		cr_expect_str_eq(after.last_error, "503: later");
 		wait = after.next_retry_at - clock_wall_ms();
 		cr_expect_geq(wait, minutes[i - 1] * 60000 - 10000);
 		cr_expect_leq(wait, minutes[i - 1] * 72000);
-		cr_expect_not(fediverse_drain(&site, &busy, &after), "not yet");
+		cr_expect_not(
+		    fediverse_drain_one(&site, &busy, &after), "not yet");
 		test_db_script(site.db, again);
 	}
-	cr_assert(fediverse_drain(&site, &busy, &after));
+	cr_assert(fediverse_drain_one(&site, &busy, &after));
 	cr_expect_str_eq(after.id, item.id);
 	cr_expect_str_eq(after.status, "dead");
 	cr_expect_eq(after.attempts, 8);

@@ -90,7 +90,7 @@ bool fediverse_until(struct fediverse_site *site, const char *condition, int ms)
 	    arena_printf(site->arena, "SELECT %s AS b", condition), ms);
 }
 
-bool fediverse_drain(struct fediverse_site *site,
+bool fediverse_drain_one(struct fediverse_site *site,
     const struct outbound_delivery *delivery, struct outbound_item *item)
 {
 	const struct drain_one drain = {
@@ -137,4 +137,101 @@ const char *fediverse_unsigned(struct fediverse_site *site,
 		return arena_text(arena, err.text);
 	*style = claims.items[0].style;
 	return NULL;
+}
+
+/* ---- a receiver ---- */
+
+static bool is_style(const struct test_peer_request *request, const char *style)
+{
+	struct arena *arena = arena_new();
+	bool rfc9421 =
+	    test_peer_header(arena, request, "signature-input") != NULL;
+
+	arena_free(&arena);
+	return rfc9421 == (strcmp(style, "rfc9421") == 0);
+}
+
+static void lead(struct arena *arena, const char *to, int status,
+    struct test_peer_answer *answer)
+{
+	answer->status = status;
+	answer->headers =
+	    *to ? arena_printf(arena, "Location: %s\r\n", to) : NULL;
+}
+
+static const char *after(const char *path, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return strncmp(path, prefix, len) == 0 ? path + len : NULL;
+}
+
+static void by_path(void *arg UNUSED, struct arena *arena,
+    const struct test_peer_request *request, struct test_peer_answer *answer)
+{
+	const char *path = request->path;
+	const char *rest;
+
+	*answer = (struct test_peer_answer){ .status = 202, .body = "" };
+	if ((rest = after(path, "/code/"))) {
+		answer->status = (int)strtol(rest, NULL, 10);
+		answer->body = "it is\r\nnot so";
+	} else if ((rest = after(path, "/only/"))) {
+		answer->status = is_style(request, rest) ? 202 : 401;
+	} else if ((rest = after(path, "/busy/"))) {
+		answer->status = (int)strtol(rest, NULL, 10);
+		answer->headers = "Retry-After: 7200\r\n";
+	} else if ((rest = after(path, "/endless/"))) {
+		answer->status = (int)strtol(rest, NULL, 10);
+		answer->endless = true;
+	} else if ((rest = after(path, "/to/"))) {
+		lead(arena, rest + 3, (int)strtol(rest, NULL, 10), answer);
+	} else if ((rest = after(path, "/hop/"))) {
+		lead(arena,
+		    arena_printf(arena, "/hop/%ld", strtol(rest, NULL, 10) - 1),
+		    307, answer);
+		answer->status = strcmp(rest, "0") == 0 ? 202 : 307;
+	} else if (strcmp(path, "/circle") == 0) {
+		lead(arena, "/circle", 308, answer);
+	} else if (strcmp(path, "/cut") == 0) {
+		answer->status = 0;
+	} else if ((rest = after(path, "/hold/"))) {
+		answer->hold_ms = (int)strtol(rest, NULL, 10);
+	}
+}
+
+struct test_peer *fediverse_receiver(const char *host)
+{
+	return test_peer_new(host, by_path, NULL);
+}
+
+const char *fediverse_inbox(struct fediverse_site *site,
+    const struct test_peer *receiver, const char *path)
+{
+	return arena_printf(
+	    site->arena, "%s%s", test_peer_origin(receiver), path);
+}
+
+struct test_daemon *fediverse_outboxd(struct fediverse_site *site)
+{
+	return test_outboxd(site->node, NULL);
+}
+
+bool fediverse_becomes(
+    struct fediverse_site *site, const char *id, const char *condition)
+{
+	return fediverse_until(site,
+	    arena_printf(site->arena,
+		"(SELECT %s FROM fediverse_outbound_queue WHERE id = '%s')",
+		condition, id),
+	    FEDIVERSE_SOON_MS);
+}
+
+void fediverse_now(struct fediverse_site *site)
+{
+	test_db_script(site->db,
+	    "UPDATE fediverse_domains SET not_before = '-infinity';"
+	    "UPDATE fediverse_outbound_queue SET next_retry_at = now()"
+	    " WHERE status = 'pending';"
+	    "NOTIFY postrider_outbox");
 }

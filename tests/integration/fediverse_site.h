@@ -16,6 +16,8 @@
 
 #define INBOX "/users/bob/inbox"
 
+enum { FEDIVERSE_SOON_MS = 15000 };
+
 struct fediverse_site {
 	struct test_node *node;
 	struct arena *arena;
@@ -45,12 +47,30 @@ bool fediverse_until(
     struct fediverse_site *site, const char *condition, int ms);
 
 /* With outbound_drain_one. delivery NULL: by row and settings. */
-bool fediverse_drain(struct fediverse_site *site,
+bool fediverse_drain_one(struct fediverse_site *site,
     const struct outbound_delivery *delivery, struct outbound_item *item);
 
 /* NULL: the request carries a signature of alice's, in the style; else why
  * not. */
 const char *fediverse_unsigned(struct fediverse_site *site,
     const struct test_peer_request *request, enum sig_style *style);
+
+/*
+ * A receiver that answers by path: /code/410 that status, /only/cavage and
+ * /only/rfc9421 401 to the other style, /busy/429 with Retry-After,
+ * /endless/200 without an end, /to/307/inbox a redirect (/to/307 without
+ * Location), /hop/2 two of them, /circle one to itself, /cut nothing, /hold/500
+ * after so many ms; anything else 202.
+ */
+struct test_peer *fediverse_receiver(const char *host);
+const char *fediverse_inbox(struct fediverse_site *site,
+    const struct test_peer *receiver, const char *path);
+
+struct test_daemon *fediverse_outboxd(struct fediverse_site *site);
+/* Waits until the condition is true of the row. */
+bool fediverse_becomes(
+    struct fediverse_site *site, const char *id, const char *condition);
+/* What waits for its time is due now. */
+void fediverse_now(struct fediverse_site *site);
 
 #endif

@@ -340,6 +340,8 @@ void client_rig_done(void *arg, const struct client_result *result)
 	got->body[len] = '\0';
 	snprintf(got->type, sizeof(got->type), "%s",
 	    result->content_type ? result->content_type : "");
+	snprintf(got->location, sizeof(got->location), "%s",
+	    result->location ? result->location : "");
 	cr_expect_not_null(result->text);
 	loop_stop(client_rig.loop);
 }

@@ -35,6 +35,7 @@ struct client_got {
 	struct client_result result;
 	char body[8192];
 	char type[64];
+	char location[256];
 };
 
 void client_rig_begin(void);

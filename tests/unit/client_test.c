@@ -89,6 +89,40 @@ Test(client, an_answer_may_be_as_large_as_allowed_and_no_larger)
 	cr_expect_eq(got.result.outcome, CLIENT_ANSWERED);
 }
 
+/* What a server said counts, also when the rest does not come. */
+Test(client, a_heads_status_and_location_are_told)
+{
+	static const struct {
+		const char *path;
+		int status;
+		bool led;
+	} cases[] = { { "/ok", 200, false }, { "/redirect", 302, true },
+		{ "/endless", 200, false }, { "/cut", 200, false },
+		{ "/half-head", 0, false }, { "/nothing", 0, false } };
+	struct client_got got;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		client_rig_fetch(cases[i].path, &got);
+		cr_expect_eq(got.result.head_status, cases[i].status, "%s",
+		    cases[i].path);
+		cr_expect_eq(
+		    *got.location != '\0', cases[i].led, "%s", cases[i].path);
+		cr_expect_not(got.result.unresolved);
+	}
+}
+
+Test(client, a_name_that_leads_nowhere_is_told)
+{
+	struct client_request request =
+	    client_rig_get("http://nobody.invalid/");
+	struct client_got got;
+
+	client_rig_run(&request, &got);
+	cr_expect_eq(got.result.outcome, CLIENT_NO_CONNECTION);
+	cr_expect(got.result.unresolved);
+	cr_expect_not(got.result.sent);
+}
+
 Test(client, a_dripping_answer_ends_at_the_total_time)
 {
 	static const char *const paths[] = { "/slow", "/silent" };

@@ -185,3 +185,20 @@ Test(secret, a_missing_file_gives_way_to_the_units_credential)
 	cr_assert(node_key_load(path("key"), &key, &err), "%s", err.text);
 	node_key_free(&key);
 }
+
+Test(secret, a_secret_file_holds_a_text_for_us_alone)
+{
+	const char *text = NULL;
+
+	write_file("key", "s3cret \xc3\xa9\n", 0600);
+	cr_assert(
+	    secret_file_read(arena, path("key"), &text, &err), "%s", err.text);
+	cr_expect_str_eq(text, "s3cret \xc3\xa9");
+	write_file("other", " \n", 0600);
+	cr_expect_not(secret_file_read(arena, path("other"), &text, &err));
+	cr_expect_not(secret_file_read(arena, path("absent"), &text, &err));
+	write_file("node_key", "s3cret", 0640);
+	cr_expect_not(secret_file_read(arena, path("node_key"), &text, &err));
+	cr_expect(strstr(err.text, "open to others"), "%s", err.text);
+	cr_expect_str_eq(text, "s3cret \xc3\xa9", "untouched");
+}

@@ -329,3 +329,37 @@ Test(url, local_hosts_are_this_machine_by_name)
 	for (size_t i = 0; i < COUNT(other); i++)
 		cr_expect_not(host_is_local(other[i]), "%s", other[i]);
 }
+
+Test(url, a_location_is_read_as_the_answer_to_its_url)
+{
+	static const struct {
+		const char *location;
+		const char *want; /* NULL: none */
+	} cases[] = {
+		{ "https://other.example/x", "https://other.example/x" },
+		{ "http://nova.example/x", "http://nova.example/x" },
+		{ "/y?z=1#f", "https://nova.example:8443/y?z=1" },
+		{ "y", "https://nova.example:8443/a/y" },
+		{ "//other.example:443", "https://other.example/" },
+		{ "?q", "https://nova.example:8443/a/b?q" },
+		{ "HTTPS://OTHER.example./", "https://other.example/" },
+		{ "ftp://other.example/", NULL },
+		{ "file:///etc/passwd", NULL },
+		{ "https://u:p@other.example/", NULL },
+		{ "https://", NULL },
+		{ "https://0x7f.1/", NULL },
+		{ "javascript:alert(1)", NULL },
+		{ "/a b", "https://nova.example:8443/a%20b" },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const char *got = url_join(arena,
+		    "https://nova.example:8443/a/b?c=1", cases[i].location);
+
+		if (cases[i].want)
+			cr_expect(got && !strcmp(got, cases[i].want), "%s: %s",
+			    cases[i].location, got);
+		else
+			cr_expect_null(got, "%s: %s", cases[i].location, got);
+	}
+}

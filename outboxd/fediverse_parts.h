@@ -1,0 +1,120 @@
+/*
+ * fediverse_parts -- a leased domain and an attempt of one of its rows; the
+ * inside of fediverse.h, for its files only. Loop thread only.
+ *
+ *     read -> ready -> on the way (worker, wire, worker ...) -> ended ->
+ * written
+ *
+ * An attempt belongs to exactly one of these lists of its domain. What is
+ * dropped before its end stays pending in the queue.
+ */
+#ifndef POSTRIDER_FEDIVERSE_PARTS_H
+#define POSTRIDER_FEDIVERSE_PARTS_H
+
+#include "common/fediverse/delivery.h"
+#include "outboxd/fediverse.h"
+#include "outboxd/fediverse_keys.h"
+#include "outboxd/outboxd.h"
+
+struct fediverse_domain;
+
+struct attempt {
+	struct fediverse_domain *domain;
+	struct attempt *prev, *next;
+	struct arena *arena; /* its own */
+	struct outbound_item item;
+	const struct outbound_delivery *way; /* NULL: there is no such way */
+	struct delivery_try hop;
+	struct pkey *key;
+	struct client_call *call; /* while it is on the wire */
+	int64_t began_ms;
+	/* the worker's */
+	bool sends;
+	bool failed;
+	struct err err;
+};
+
+struct fediverse_domain {
+	struct fediverse *all;
+	struct fediverse_domain *prev, *next;
+	struct arena *arena; /* of the lease's texts */
+	struct outbound_lease lease;
+	int64_t number;
+	int64_t since;	    /* steady ms */
+	int64_t lease_ends; /* steady ms */
+	int64_t not_before; /* no step earlier: the last one failed */
+	uint64_t hints;	    /* how many there were when it last read */
+	int room;	    /* how many may be on the way */
+	struct attempt *ready;
+	size_t ready_count;
+	struct attempt *away;
+	size_t away_count;
+	struct attempt *ended;
+	size_t ended_count;
+	bool stepped;	/* at least once */
+	bool stepping;	/* a worker has it */
+	bool dry;	/* nothing more was due */
+	bool burying;	/* it is dead, and has more rows */
+	bool closing;	/* its turn is over */
+	bool releasing; /* a worker gives it back */
+	bool lost;
+};
+
+struct fediverse {
+	struct fediverse_def def;
+	struct client *client; /* NULL once aborted */
+	struct loop_timer *tick;
+	struct loop_timer *renew;
+	struct loop_timer *patience;
+	struct loop_timer *kick; /* a place became free */
+	struct fediverse_domain *domains;
+	struct fediverse_keys *keys;
+	int64_t held;
+	int64_t away; /* attempts on the way, of all domains */
+	int64_t numbers;
+	uint64_t hints;
+	uint64_t epoch; /* of the lock: what an earlier one leased is void */
+	size_t pending; /* work of ours beside the domains' */
+	bool locked;
+	bool up;
+	bool claiming;
+	bool claim_again;
+	bool crowded; /* the last look found no room for all */
+	bool draining;
+	bool renewing;
+};
+
+/* ---- fediverse.c ---- */
+
+/* There is room, or something may be due. */
+void fediverse_look(struct fediverse *all);
+
+/* ---- fediverse_keeping.c ---- */
+
+void fediverse_renew(struct fediverse *all);
+
+/* ---- fediverse_domain.c ---- */
+
+/* Claimed at began (steady ms); starts with fediverse_domain_go. */
+struct fediverse_domain *fediverse_domain_new(
+    struct fediverse *all, const struct outbound_lease *lease, int64_t began);
+/* Does whatever is to be done next; the domain may be gone afterwards. */
+void fediverse_domain_go(struct fediverse_domain *domain);
+/* Its lease is no longer ours. */
+void fediverse_domain_lose(struct fediverse_domain *domain);
+/* Stops waiting for answers. */
+void fediverse_domain_abort(struct fediverse_domain *domain);
+/* An attempt that was on the way is over; dropped: it is as if never begun. */
+void fediverse_domain_back(struct attempt *attempt, bool dropped);
+
+/* ---- fediverse_attempt.c ---- */
+
+/* A copy of item, to be sent as domain wants it. */
+struct attempt *attempt_new(struct fediverse_domain *domain,
+    const struct outbound_domain *row, const struct outbound_item *item);
+void attempt_free(struct attempt **attempt);
+/* False: the workers are too busy. */
+MUST_CHECK bool attempt_begin(struct attempt *attempt);
+void attempt_log(const struct attempt *attempt);
+
+#endif
