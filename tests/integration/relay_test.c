@@ -382,10 +382,10 @@ Test(relay, homeward_needs_a_declared_account)
 
 Test(relay, the_operator_may_let_any_peer_speak_homeward)
 {
-	const char *edit = with(with(update("m1", "edited", 5000), "\"700\"",
-				    arena_printf(site.arena, "\"%" PRId64 "\"",
-					site.alice)),
-	    "luna.test", "nova.test");
+	const char *edit =
+	    with(with(update("m1", "edited", 5000), "\"700\"",
+		     arena_printf(site.arena, "\"%" PRId64 "\"", site.alice)),
+		"luna.test", "nova.test");
 
 	test_db_script(site.conninfo,
 	    "UPDATE instance_settings SET homeward_scope = 'any_peer'");
