@@ -139,6 +139,7 @@ static bool offer_read(
 	if (strlen(offer->secret) > HANDSHAKE_SECRET_MAX)
 		return err_set(err, ERR_INVALID, "hmacSecret is too long");
 	offer->approval_token = text_member(body, "approvalToken");
+	offer->name = handshake_name_read(body);
 	offer->our_secret_stands = handshake_says(req->arena,
 	    arena_textn(req->arena, req->body.data, req->body.len),
 	    "yourSecretStands");
@@ -225,6 +226,18 @@ bool handshake_accept_post(struct request *req, struct err *err)
 	return handshake_accept(
 		   req->tx, req->node, &offer, &peer, &ask, &verdict, err) &&
 	    reply_verdict(req, verdict, &peer, &ask, err);
+}
+
+/* ---- POST /api/federation/peer/denied ---- */
+
+/* Newer servers tell us when an administrator has refused what was queued. */
+bool handshake_denied_post(struct request *req, struct err *err)
+{
+	struct sign_headers headers;
+
+	return signed_headers_check(req, &headers, err) &&
+	    handshake_denied(req->tx, req->node, &headers, req->body, err) &&
+	    reply_json(req, 200, "{\"acknowledged\":true}");
 }
 
 /* ---- POST /api/federation/epoch ---- */

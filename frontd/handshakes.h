@@ -13,6 +13,8 @@
 bool handshake_initiate_post(struct request *req, struct err *err);
 /* POST /api/federation/peer/accept */
 bool handshake_accept_post(struct request *req, struct err *err);
+/* POST /api/federation/peer/denied */
+bool handshake_denied_post(struct request *req, struct err *err);
 /* POST /api/federation/epoch */
 bool handshake_epoch_post(struct request *req, struct err *err);
 

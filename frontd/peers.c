@@ -173,6 +173,7 @@ const struct route peer_routes[] = {
 	{ "POST",   "/api/federation/peer/initiate",       ADMIN, BODY_MAX, 0, 0, handshake_initiate_post },
 	{ "POST",   "/api/federation/peer/accept",         PEER,  BODY_MAX, ACCEPTS_MAX, MINUTE_MS, handshake_accept_post },
 	{ "POST",   "/api/federation/peer/rotate",         PEER,  BODY_MAX, 0, 0, rotate_post },
+	{ "POST",   "/api/federation/peer/denied",         PEER,  BODY_MAX, 0, 0, handshake_denied_post },
 	{ "POST",   "/api/federation/epoch",               PEER,  BODY_MAX, 0, 0, handshake_epoch_post },
 	{ "GET",    "/api/federation/peers",               ADMIN, 0,        0, 0, peers_get },
 	{ "PATCH",  "/api/federation/peers/:id",           ADMIN, BODY_MAX, 0, 0, peer_patch },

@@ -113,6 +113,8 @@ static void read_settled(
 		return;
 	read_accepted(accepted, batch);
 	read_rejected(rejected, batch, arena);
+	/* Of newer servers: what reaches nobody is in this list only. */
+	read_rejected(json_member(root, "undeliverable"), batch, arena);
 	settle_doubts(batch);
 	if (json_whole(json_member(root, "maxUploadSize"), &size) && size > 0)
 		answer->max_upload_size = size;

@@ -277,6 +277,8 @@ static void counter_answered(struct asks_run *run)
 		end(run, "refused", "200 without accepted");
 		return;
 	}
+	run->name =
+	    handshake_name_read(ask_answer(run->arena, run->ask.answer));
 	run->kept = run->plan.kept_signer &&
 	    handshake_says(run->arena, run->ask.answer, "yourSecretStands");
 	run->step = ASKS_RELAY;
@@ -369,7 +371,8 @@ static bool settle(struct asks_run *run, struct tx *tx, struct err *err)
 	int64_t peer = run->ask.peer_id;
 
 	if (run->proved)
-		return handshake_proved(tx, peer, &run->plan, run->kept, err);
+		return handshake_proved(tx, peer, &run->plan, run->kept, err) &&
+		    handshake_name_keep(tx, peer, &run->name, err);
 	if (run->rotation.fresh)
 		return rotation_settle(
 		    tx, peer, &run->rotation, run->fate, why_not(run), err);

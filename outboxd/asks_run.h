@@ -22,6 +22,7 @@ struct asks_run {
 	struct arena *arena;
 	struct ask ask;
 	struct handshake_plan plan;
+	struct handshake_name name;    /* of who took the counter */
 	struct rotation_plan rotation; /* of kind rotate */
 	enum rotation_fate fate;
 	bool refused;	    /* the retry was, with the old secret */

@@ -19,6 +19,7 @@ static const struct reason reasons[] = {
 	{ "attribution_mismatch",   REASON_NEVER        },
 	{ "unknown_event_type",     REASON_NEVER        },
 	{ "recipient_not_found",    REASON_NEVER        },
+	{ "no_recipient",           REASON_NEVER        },
 	{ "participant_not_found",  REASON_NEVER        },
 	{ "user_not_found",         REASON_NEVER        },
 	{ "attachment_not_found",   REASON_NEVER        },

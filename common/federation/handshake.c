@@ -5,7 +5,7 @@
 #include "common/federation/handshake_row.h"
 #include "common/pg/notify.h"
 
-enum { TEXT_MAX = 200, BODY_MAX = 4096 };
+enum { TEXT_MAX = 200, BODY_MAX = 4096, NAME_MAX = 64 };
 
 /* ---- answers ---- */
 
@@ -20,6 +20,32 @@ bool handshake_says(struct arena *arena, const char *answer, const char *member)
 		return false;
 	in = json_from(arena, value, &err);
 	return json_bool(&in, member) && json_done(&in);
+}
+
+/* ---- who the other side says it is ---- */
+
+static const char *short_text(const struct json *value, const char *member)
+{
+	const char *text = json_string(json_member(value, member));
+
+	return text && *text && json_units(text) <= NAME_MAX ? text : NULL;
+}
+
+struct handshake_name handshake_name_read(const struct json *value)
+{
+	return (struct handshake_name){
+		.name = short_text(value, "instanceName"),
+		.id = short_text(value, "instanceId"),
+	};
+}
+
+bool handshake_name_keep(struct tx *tx, int64_t peer,
+    const struct handshake_name *name, struct err *err)
+{
+	if (!name->name && !name->id)
+		return true;
+	return sql_none(tx, &SQL_handshake_name_keep, err, v_id(peer),
+	    v_text(name->name), v_text(name->id));
 }
 
 /* ---- we initiate ---- */
@@ -160,8 +186,12 @@ static bool end_answered(struct tx *tx, const struct ask *ask,
 
 	if (ask->status == 200 &&
 	    handshake_says(arena, ask->answer, "accepted")) {
+		struct handshake_name name =
+		    handshake_name_read(ask_answer(arena, ask->answer));
+
 		row_activate(&result->peer);
-		return end_ok(tx, result, err);
+		return handshake_name_keep(tx, result->peer.id, &name, err) &&
+		    end_ok(tx, result, err);
 	}
 	if (ask->status == 202)
 		return end_queued(tx, ask, result, err);

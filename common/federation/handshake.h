@@ -40,6 +40,18 @@ enum {
 	HANDSHAKE_OVERALL_MAX = 60
 };
 
+/* ---- who the other side says it is ---- */
+
+/* instanceName and instanceId of a body or an answer, of newer servers; NULL:
+ * absent or no good. Kept only from whoever has proved the origin. */
+struct handshake_name {
+	const char *name;
+	const char *id;
+};
+struct handshake_name handshake_name_read(const struct json *value);
+MUST_CHECK bool handshake_name_keep(struct tx *tx, int64_t peer,
+    const struct handshake_name *name, struct err *err);
+
 /* ---- we initiate ---- */
 
 enum handshake_begun { BEGUN_KNOWN, BEGUN_ALREADY, BEGUN_WAIT, BEGUN_ASK };
@@ -68,7 +80,8 @@ struct handshake_offer {
 	struct origin origin;
 	const char *secret;
 	const char *approval_token; /* or NULL */
-	bool our_secret_stands;	    /* says the other side: both began */
+	struct handshake_name name;
+	bool our_secret_stands; /* says the other side: both began */
 	bool is_signed;
 	const struct sign_headers *headers; /* NULL: none or malformed */
 	struct bytes body;		    /* as received */
@@ -94,6 +107,11 @@ MUST_CHECK bool handshake_accept(struct tx *tx, const struct node *node,
 /* The counter is over: did it, or the secret it was offered, make the peer? */
 MUST_CHECK bool handshake_countered(struct tx *tx, const struct node *node,
     int64_t ask, bool *accepted, struct err *err);
+
+/* POST peer/denied: the other side's administrator will not have us. The row
+ * that waited for him goes. */
+MUST_CHECK bool handshake_denied(struct tx *tx, const struct node *node,
+    const struct sign_headers *headers, struct bytes body, struct err *err);
 
 /* POST epoch: our instance id, and the secret its question verified with. */
 MUST_CHECK bool handshake_epoch(struct tx *tx, const struct node *node,

@@ -75,6 +75,12 @@ DELETE FROM federation_peers p
    AND NOT EXISTS (SELECT FROM s2s_requests o
                     WHERE o.peer_id = p.id AND o.id <> r.id);
 
+-- name: handshake_name_keep :none
+UPDATE federation_peers
+   SET instance_name = coalesce($2, instance_name),
+       instance_id = coalesce($3, instance_id)
+ WHERE id = $1;
+
 -- name: handshake_pause_over :none
 UPDATE federation_peers SET attempt_until = NULL
  WHERE id = $1 AND status = 'pending';

@@ -59,13 +59,21 @@ static bool is_approved(
 	    secret_equal(peer->approval_token, offer->approval_token);
 }
 
-static bool take_secret(struct tx *tx, const struct node *node,
-    struct peer *peer, const char *secret, struct err *err)
+static bool take_row(struct tx *tx, struct peer *peer,
+    const struct handshake_offer *offer, struct err *err)
 {
-	peer->hmac_secret = peer_seal(tx_arena(tx), node, peer->id, secret);
-	peer->pending_hmac_secret = (struct bytes){ NULL, 0 };
 	row_activate(peer);
-	return row_save(tx, peer, err);
+	return row_save(tx, peer, err) &&
+	    handshake_name_keep(tx, peer->id, &offer->name, err);
+}
+
+static bool take_secret(struct tx *tx, const struct node *node,
+    struct peer *peer, const struct handshake_offer *offer, struct err *err)
+{
+	peer->hmac_secret =
+	    peer_seal(tx_arena(tx), node, peer->id, offer->secret);
+	peer->pending_hmac_secret = (struct bytes){ NULL, 0 };
+	return take_row(tx, peer, offer, err);
 }
 
 /* A countering accept. The secret that does not stand still verifies. */
@@ -85,8 +93,7 @@ static bool take_proved(struct tx *tx, const struct node *node,
 		peer->pending_hmac_secret = peer->hmac_secret;
 		peer->hmac_secret = theirs;
 	}
-	row_activate(peer);
-	return row_save(tx, peer, err);
+	return take_row(tx, peer, offer, err);
 }
 
 /* ---- somebody came: what to do about it ---- */
@@ -161,7 +168,7 @@ static bool by_policy(struct tx *tx, const struct node *node, struct peer *peer,
 		return false;
 	if (strcmp(terms.policy, "open") == 0) {
 		*verdict = VERDICT_ACCEPTED;
-		return take_secret(tx, node, peer, offer->secret, err);
+		return take_secret(tx, node, peer, offer, err);
 	}
 	if (strcmp(terms.policy, "approve") == 0 && !terms.allowed &&
 	    !peer->initiated_at) {
@@ -209,7 +216,7 @@ static bool by_row(struct tx *tx, const struct node *node, struct peer *peer,
 		return take_proved(tx, node, peer, offer, verdict, err);
 	if (!offer->is_signed && is_approved(peer, offer)) {
 		*verdict = VERDICT_ACCEPTED;
-		return take_secret(tx, node, peer, offer->secret, err);
+		return take_secret(tx, node, peer, offer, err);
 	}
 	*settled = false;
 	return true;
@@ -273,4 +280,22 @@ bool handshake_countered(struct tx *tx, const struct node *node, int64_t ask_id,
 	if (strcmp(ask.outcome, "unknown") == 0)
 		return true;
 	return sql_none(tx, &SQL_handshake_drop_countered, err, v_id(ask_id));
+}
+
+bool handshake_denied(struct tx *tx, const struct node *node,
+    const struct sign_headers *headers, struct bytes body, struct err *err)
+{
+	struct arena *arena = tx_arena(tx);
+	struct peer peer;
+	bool found;
+
+	if (!peer_by_origin(tx, headers->origin, &peer, &found, err) ||
+	    (found && !row_find(tx, peer.host, &peer, &found, err)))
+		return false;
+	if (!found || !row_is_open(&peer) || !peer.initiated_at)
+		return err_set(err, ERR_FORBIDDEN, "Not peered");
+	if (peer_verify(arena, node, &peer, headers, body) == PEER_NO_SECRET)
+		return err_set(err, ERR_UNAUTHORIZED, "Invalid signature");
+	log_warn("handshake.denied", F("peer", v_text(peer.origin)));
+	return row_drop(tx, peer.id, &found, err);
 }

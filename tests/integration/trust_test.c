@@ -149,6 +149,84 @@ Test(trust, a_claim_that_its_origin_does_not_prove_leaves_nothing)
 	}
 }
 
+/* What newer servers call themselves is kept from the origin's own answer. */
+Test(trust, a_name_is_believed_when_its_origin_tells_it)
+{
+	struct says say = { ACCEPT,
+		{ .status = 200,
+		    .body = "{\"accepted\":true,\"instanceName\":\"Luna\","
+			    "\"instanceId\":\"an-id\"}" } };
+	struct test_reply reply;
+
+	test_db_needed();
+	begin(NULL, says, &say);
+	reply = test_post(nova->arena, nova->node->port, ACCEPT, NULL,
+	    arena_printf(nova->arena,
+		"{\"sourceOrigin\":\"%s\",\"hmacSecret\":\"" OFFERED "\","
+		"\"instanceName\":\"Evil\",\"instanceId\":\"evil\","
+		"\"more\":[{}]}",
+		origin()));
+	cr_expect_eq(reply.status, 200, "%s", reply.body);
+	cr_expect_str_eq(test_db_text(nova->arena, nova->node->database,
+			     "SELECT instance_name || ' ' || instance_id AS t"
+			     " FROM federation_peers"),
+	    "Luna an-id");
+}
+
+Test(trust, a_bad_name_is_left_out)
+{
+	struct says say = { ACCEPT,
+		{ .status = 200,
+		    .body =
+			"{\"accepted\":true,\"instanceName\":7,"
+			"\"instanceId\":\"0123456789012345678901234567890123"
+			"4567890123456789012345678901234567890\"}" } };
+
+	test_db_needed();
+	begin(NULL, says, &say);
+	cr_expect_eq(world_initiate(nova, origin()).status, 200);
+	cr_expect_eq(
+	    test_db_number(nova->node->database,
+		"SELECT count(*) AS n FROM federation_peers"
+		" WHERE instance_name IS NULL AND instance_id IS NULL"),
+	    1);
+}
+
+static int deny(const char *secret)
+{
+	return world_send(nova,
+	    &(const struct signed_request){
+		.path = "/api/federation/peer/denied",
+		.origin = origin(),
+		.secret = secret,
+		.body = arena_printf(nova->arena,
+		    "{\"origin\":\"%s\",\"reason\":\"denied_by_admin\","
+		    "\"message\":\"no\"}",
+		    origin()),
+	    })
+	    .status;
+}
+
+Test(trust, only_what_we_asked_for_can_be_denied_and_only_by_whom_we_asked)
+{
+	struct says say = { ACCEPT,
+		{ .status = 202,
+		    .body = "{\"queued\":true,\"approvalToken\":\"tok\"}" } };
+
+	test_db_needed();
+	begin(NULL, says, &say);
+	cr_expect_eq(deny("nothing"), 403);
+	cr_expect_eq(world_initiate(nova, origin()).status, 200);
+	cr_expect_eq(deny("planted"), 401);
+	cr_expect_str_eq(world_status(nova, origin()), "awaiting_approval");
+	cr_expect_eq(deny(countered_secret(0)), 200);
+	cr_expect_str_eq(world_status(nova, origin()), "");
+	say.path = "/none";
+	cr_expect_eq(world_initiate(nova, origin()).status, 200);
+	cr_expect_eq(deny(countered_secret(1)), 403);
+	cr_expect_str_eq(world_status(nova, origin()), "active");
+}
+
 /* Refuses what is not signed with the secret she offered, but not at once. */
 static void refuses_late(void *arg UNUSED, struct arena *arena UNUSED,
     const struct test_peer_request *request, struct test_peer_answer *answer)

@@ -88,6 +88,16 @@ Test(answer, says_of_each_event_what_became_of_it)
 		{ "{\"rejected\":[{\"messageId\":\"a\",\"reason\":\"tw\\no w\xc3\xb6rds\"},"
 		  "{\"messageId\":\"a\",\"reason\":\"later\"}],\"accepted\":[\"b\",\"d\"]}",
 		  "tw?o?w??rds + +" },
+		/* Newer servers: what reaches nobody. */
+		{ "{\"accepted\":[\"b\"],\"rejected\":[],\"maxUploadSize\":5,"
+		  "\"undeliverable\":[{\"messageId\":\"a\",\"reason\":\"no_recipient\"}]}",
+		  "no_recipient + unanswered" },
+		{ "{\"accepted\":[\"a\",\"b\"],\"rejected\":[{\"messageId\":\"d\","
+		  "\"reason\":\"duplicate\"}],\"undeliverable\":[{\"messageId\":\"d\","
+		  "\"reason\":\"no_recipient\"},7,{\"messageId\":\"b\"}]}",
+		  "+ in_both_lists duplicate" },
+		{ "{\"accepted\":[\"a\",\"b\",\"d\"],\"rejected\":[],"
+		  "\"undeliverable\":\"none\",\"new\":{}}", "+ + +" },
 	};
 	/* clang-format on */
 
@@ -189,6 +199,9 @@ Test(reason, words_are_classed_in_one_table)
 		{ "create", "attribution_mismatch",     REASON_NEVER        },
 		{ "x",      "unknown_event_type",       REASON_NEVER        },
 		{ "create", "missing_participants",     REASON_NEVER        },
+		{ "create", "recipient_not_found",      REASON_NEVER        },
+		{ "create", "self_target_invalid",      REASON_NEVER        },
+		{ "create", "no_recipient",             REASON_NEVER        },
 	};
 	/* clang-format on */
 

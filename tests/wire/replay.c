@@ -339,6 +339,31 @@ void replay_exchange(
 	check(replay, exchange, place, &reply);
 }
 
+struct test_reply replay_as(struct replay *replay,
+    const struct exchange *exchange, const char *origin, const char *secret)
+{
+	struct arena *arena = replay->arena;
+	const char *timestamp =
+	    arena_printf(arena, "%" PRId64, clock_wall_ms());
+	const char *nonce = nonce_fresh(arena);
+	char signature[SIGN_TEXT_MAX];
+	struct test_request request = {
+		.method = exchange->method,
+		.path = exchange->path,
+		.content_type = "application/json",
+		.bytes = exchange->body,
+	};
+
+	if (!secret)
+		return test_http(arena, replay->port, &request);
+	sign_make(secret, timestamp, nonce, exchange->body, signature);
+	request.headers = arena_printf(arena,
+	    "X-Federation-Origin: %s\r\nX-Federation-Timestamp: %s\r\n"
+	    "X-Federation-Nonce: %s\r\nX-Federation-Signature: %s\r\n",
+	    origin, timestamp, nonce, signature);
+	return test_http(arena, replay->port, &request);
+}
+
 void replay_case(struct replay *replay, const char *name)
 {
 	struct recording recording = recording_load(replay->arena, name);

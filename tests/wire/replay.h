@@ -12,6 +12,7 @@
 #ifndef POSTRIDER_REPLAY_H
 #define POSTRIDER_REPLAY_H
 
+#include "tests/lib/test_http.h"
 #include "tests/lib/test_node.h"
 #include "tests/wire/recording.h"
 
@@ -48,6 +49,9 @@ void replay_peer(struct replay *replay, const char *host, const char *secret);
 /* Sends one exchange and compares; not those that the recorder answered. */
 void replay_exchange(
     struct replay *replay, const struct recording *recording, size_t place);
+/* As somebody else, signed with a secret of his; NULL: unsigned. */
+struct test_reply replay_as(struct replay *replay,
+    const struct exchange *exchange, const char *origin, const char *secret);
 /* All of a case that go to the node's host. */
 void replay_case(struct replay *replay, const char *name);
 

@@ -24,12 +24,13 @@ static const char *first_secret(const struct recording *recording)
 	return recording->exchanges[place].secret;
 }
 
-static void told_begin(
-    struct replay *replay, struct recording *recording, const char *name)
+/* version NULL: the older one. */
+static void told_begin(struct replay *replay, struct recording *recording,
+    const char *version, const char *name)
 {
 	recording_check();
 	replay_begin(replay, "orbit.test", "open");
-	*recording = recording_load(replay->arena, name);
+	*recording = recording_load_of(replay->arena, version, name);
 	replay_peer(replay, "nova.test", first_secret(recording));
 }
 
@@ -38,7 +39,24 @@ Test(wire_rotation, told_of_a_rotation_100, .timeout = 300)
 	struct replay replay;
 	struct recording recording;
 
-	told_begin(&replay, &recording, "100-secret-rotation");
+	told_begin(&replay, &recording, NULL, "100-secret-rotation");
+	for (size_t i = 0; i < recording.count; i++)
+		if (!strcmp(recording.exchanges[i].to, "orbit.test"))
+			replay_exchange(&replay, &recording, i);
+	replay_end(&replay);
+}
+
+Test(wire_rotation, told_by_a_newer_server_100, .timeout = 300)
+{
+	struct replay replay;
+	struct recording recording;
+
+	told_begin(
+	    &replay, &recording, "backspace-8e13aaa", "100-secret-rotation");
+	replay_sql(&replay,
+	    "UPDATE users SET id = 385902957727604736"
+	    " WHERE username = 'bob';"
+	    "UPDATE federation_peers SET instance_name = 'Backspace'");
 	for (size_t i = 0; i < recording.count; i++)
 		if (!strcmp(recording.exchanges[i].to, "orbit.test"))
 			replay_exchange(&replay, &recording, i);
@@ -51,7 +69,7 @@ Test(wire_rotation, told_and_over_152, .timeout = 300)
 	struct replay replay;
 	struct recording recording;
 
-	told_begin(&replay, &recording, "152-rotation-finalised");
+	told_begin(&replay, &recording, NULL, "152-rotation-finalised");
 	replay_exchange(&replay, &recording, 1);
 	replay_sql(&replay,
 	    "UPDATE federation_peers SET"
