@@ -46,6 +46,7 @@ static const char *const channel_names[] = {
 	[SIGNAL_FILES]        = "postrider_files",
 	[SIGNAL_REQUEST]      = "postrider_request",
 	[SIGNAL_REPLY]        = "postrider_reply",
+	[SIGNAL_INBOX]        = "postrider_inbox",
 	[SIGNAL_CONTROL]      = "postrider_control",
 	[SIGNAL_EPHEMERAL]    = "postrider_ephemeral",
 };
@@ -103,6 +104,11 @@ void signal_request(struct tx *tx, int64_t id)
 void signal_reply(struct tx *tx, int64_t id)
 {
 	signal_plain(tx, SIGNAL_REPLY, id, 0);
+}
+
+void signal_inbox(struct tx *tx, int64_t id)
+{
+	signal_plain(tx, SIGNAL_INBOX, id, 0);
 }
 
 void signal_control(struct tx *tx, const char *what)
@@ -237,6 +243,7 @@ static const char *payload(struct arena *arena, const struct waiting *entry)
 		    entry->seq);
 	case SIGNAL_REQUEST:
 	case SIGNAL_REPLY:
+	case SIGNAL_INBOX:
 		return arena_printf(arena, "%" PRId64, key);
 	case SIGNAL_OUTBOX:
 	case SIGNAL_FILES:

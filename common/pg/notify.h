@@ -30,9 +30,11 @@ void signal_user(struct tx *tx, int64_t user, int64_t seq);
 /* postrider_outbox, postrider_files: an empty payload. */
 void signal_outbox(struct tx *tx);
 void signal_files(struct tx *tx);
-/* postrider_request, postrider_reply: an id; postrider_control: a word. */
+/* postrider_request, postrider_reply, postrider_inbox: an id;
+ * postrider_control: a word. */
 void signal_request(struct tx *tx, int64_t id);
 void signal_reply(struct tx *tx, int64_t id);
+void signal_inbox(struct tx *tx, int64_t id);
 void signal_control(struct tx *tx, const char *what);
 /* postrider_ephemeral: what is of use only now (typing, calls). The latest of
  * a conversation and a person wins. payload is JSON of less than

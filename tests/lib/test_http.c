@@ -166,8 +166,8 @@ struct test_reply test_http(
 	struct buf out;
 
 	buf_init(&out, arena, ANSWER_MAX);
-	buf_printf(&out, "%s %s HTTP/1.1\r\nHost: localhost\r\n",
-	    request->method, request->path);
+	buf_printf(&out, "%s %s HTTP/1.1\r\nHost: %s\r\n", request->method,
+	    request->path, request->host ? request->host : "localhost");
 	if (request->token)
 		buf_printf(
 		    &out, "Authorization: Bearer %s\r\n", request->token);

@@ -22,6 +22,7 @@ struct test_reply {
 struct test_request {
 	const char *method;
 	const char *path;
+	const char *host;	  /* NULL: "localhost" */
 	const char *token;	  /* sent as bearer; NULL: none */
 	const char *content_type; /* NULL: JSON if there is a body; "": none */
 	const char *headers; /* further lines, each with its \r\n, or NULL */

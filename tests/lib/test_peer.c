@@ -239,9 +239,12 @@ static bool respond(
 	buf_init(&out, arena, REQUEST_MAX);
 	buf_printf(&out,
 	    "HTTP/1.1 %d Test\r\n"
-	    "Content-Type: application/json; charset=utf-8\r\n"
+	    "Content-Type: %s\r\n"
 	    "%sContent-Length: %zu\r\n\r\n",
-	    answer->status, answer->headers ? answer->headers : "",
+	    answer->status,
+	    answer->content_type ? answer->content_type
+				 : "application/json; charset=utf-8",
+	    answer->headers ? answer->headers : "",
 	    answer->body ? strlen(answer->body) : 0);
 	buf_text(&out, answer->body ? answer->body : "");
 	if (answer->status)

@@ -28,6 +28,7 @@ struct test_peer_answer {
 	int hold_ms;  /* keep silent that long first, or until the peer ends */
 	bool cut;     /* close in the middle of the answer */
 	bool endless; /* the body never ends */
+	const char *content_type; /* NULL: JSON */
 };
 
 /* Fills answer, which holds the default one; texts in the arena. */
