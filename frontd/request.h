@@ -108,5 +108,6 @@ extern const struct route discovery_routes[];
 extern const struct route actor_routes[];
 extern const struct route actors_routes[];
 extern const struct route social_routes[];
+extern const struct route inbox_routes[];
 
 #endif

@@ -17,6 +17,7 @@ static const struct route *const tables[] = {
 	actor_routes,
 	actors_routes,
 	social_routes,
+	inbox_routes,
 };
 
 /* Next segment of a path; the rest is kept in *path. NULL: no more. */

@@ -55,6 +55,32 @@ DELETE FROM peer_rates
  WHERE since < now() - $2 AND ctid = ANY (ARRAY(
         SELECT r.ctid FROM peer_rates r WHERE r.since < now() - $2 LIMIT $1));
 
+-- name: sweep_keys :none
+-- One that is used is fetched again every day.
+DELETE FROM fediverse_keys
+ WHERE fetched_at < now() - $2 AND key_id IN (
+        SELECT k.key_id FROM fediverse_keys k WHERE k.fetched_at < now() - $2
+         ORDER BY k.fetched_at LIMIT $1);
+
+-- name: sweep_missing_keys :none
+DELETE FROM fediverse_keys
+ WHERE pem IS NULL AND failed_until < now() - $2 AND key_id IN (
+        SELECT k.key_id FROM fediverse_keys k
+         WHERE k.pem IS NULL AND k.failed_until < now() - $2
+         ORDER BY k.failed_until LIMIT $1);
+
+-- name: sweep_fetches :none
+DELETE FROM fediverse_fetches
+ WHERE since < now() - $2 AND origin IN (
+        SELECT f.origin FROM fediverse_fetches f WHERE f.since < now() - $2
+         ORDER BY f.since LIMIT $1);
+
+-- name: sweep_inbound :none
+DELETE FROM fediverse_inbound
+ WHERE received_at < now() - $2 AND id IN (
+        SELECT i.id FROM fediverse_inbound i WHERE i.received_at < now() - $2
+         ORDER BY i.received_at LIMIT $1);
+
 -- name: sweep_mutation_log :one
 -- $1 after which row, $2 how many, $3 how old
 -- In order of id, which is that of age; what hosts may read goes along.

@@ -3,6 +3,7 @@
 #include "common/base/clock.h"
 #include "common/base/utf8.h"
 #include "common/pg/notify.h"
+#include "outboxd/asks_actor.h"
 #include "outboxd/asks.sql.h"
 
 /* Kept for writing the answer down before the one who waits gives up. */
@@ -68,6 +69,8 @@ static bool prepare(struct asks_run *run, struct tx *tx,
 		return rotation_plan(
 			   tx, node, &run->ask, &run->rotation, err) &&
 		    tx_commit(tx, err);
+	if (is_kind(run, "actor"))
+		return asks_actor_prepare(run, tx, node, err);
 	return handshake_plan(tx, node, &run->ask, &run->plan, err);
 }
 
@@ -177,6 +180,22 @@ static void fill_rotate(struct asks_run *run, const struct node *node)
 	sign(run, node, run->rotation.signer);
 }
 
+/* Kinds that only look; false for all others. */
+static bool fill_get(struct asks_run *run)
+{
+	if (is_kind(run, "info")) {
+		run->request.url = arena_printf(
+		    run->arena, "%s/api/instance/info", run->ask.origin);
+	} else if (is_kind(run, "actor")) {
+		run->request.url = run->url;
+		run->request.header_count = run->prepared;
+	} else {
+		return false;
+	}
+	run->request.method = "GET";
+	return true;
+}
+
 bool asks_run_request(struct asks_run *run, const struct node *node)
 {
 	int64_t left_ms = run->ask.deadline - clock_wall_ms() - MARGIN_MS;
@@ -193,12 +212,8 @@ bool asks_run_request(struct asks_run *run, const struct node *node)
 		.answer_max = ASKS_ANSWER_MAX,
 		.once = !is_kind(run, "relay"),
 	};
-	if (is_kind(run, "info")) {
-		run->request.method = "GET";
-		run->request.url = arena_printf(
-		    run->arena, "%s/api/instance/info", run->ask.origin);
+	if (fill_get(run))
 		return true;
-	}
 	header_add(run, "Content-Type", "application/json");
 	if (run->step == ASKS_RELAY || is_kind(run, "relay"))
 		fill_relay(run, node);
@@ -346,6 +361,9 @@ void asks_run_answered(struct asks_run *run, const struct client_result *result)
 		relay_answered(run);
 	else if (is_kind(run, "counter"))
 		counter_answered(run);
+	else if (is_kind(run, "actor") && ask_answered(&run->ask, 200) &&
+	    !asks_actor_is_document(result))
+		end(run, "refused", "no activity document");
 }
 
 /* ---- writing down ---- */

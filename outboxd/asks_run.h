@@ -33,7 +33,9 @@ struct asks_run {
 	bool proved;	/* the empty relay was answered 200 */
 	bool ok;	/* the last job on a worker */
 	int tries;
-	int64_t due_ms; /* steady: not before */
+	int64_t due_ms;	 /* steady: not before */
+	const char *url; /* of kind actor */
+	size_t prepared; /* headers that are there already */
 	struct http_header headers[ASKS_HEADERS];
 	struct client_request request;
 };

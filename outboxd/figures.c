@@ -24,7 +24,7 @@ static const char *const asked[] = {
 	"other/other", NULL
 };
 static const char *const kinds[] = {
-	"accept", "counter", "relay", "info", "rotate", "other", NULL
+	"accept", "counter", "relay", "info", "rotate", "actor", "other", NULL
 };
 static const char *const whys[] = {
 	"accepted", "refused", "cancelled", "expired", "dead", NULL

@@ -20,6 +20,9 @@
  *            an empty relay signed with the new one (rotation.h).
  *   identity DELETE {origin}/api/federation/identity, body as given, signed.
  *   info     GET {origin}/api/instance/info.
+ *   actor    GET of the address in body, which is of that origin: a foreign
+ *            actor or key; signed as the instance's actor. Answered 200 is an
+ *            activity document by its media type.
  *
  * Worker threads.
  */

@@ -11,6 +11,22 @@ static const struct shape total_shape[] = {
 	SHAPE_END(struct total),
 };
 
+bool follower_add(
+    struct tx *tx, const struct follower *follower, struct err *err)
+{
+	return sql_none(tx, &SQL_follower_add, err, v_text(follower->actor),
+	    v_text(follower->follower), v_text(follower->inbox),
+	    v_text(follower->shared_inbox), v_text(follower->follow_id),
+	    v_bool(follower->accepted));
+}
+
+bool follower_remove(struct tx *tx, const char *follower, const char *follow_id,
+    const char *actor, struct err *err)
+{
+	return sql_none(tx, &SQL_follower_remove, err, v_text(follower),
+	    v_text(follow_id), v_text(actor));
+}
+
 bool followers_count(
     struct tx *tx, const char *actor, int64_t *total, struct err *err)
 {

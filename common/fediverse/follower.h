@@ -11,6 +11,23 @@
 
 #include "common/pg/sql.h"
 
+struct follower {
+	const char *actor; /* whom: UUID */
+	const char *follower;
+	const char *inbox;
+	const char *shared_inbox; /* or NULL */
+	const char *follow_id;
+	bool accepted;
+};
+
+/* A repeated Follow changes nothing but inboxes and id; who was accepted
+ * stays so. */
+MUST_CHECK bool follower_add(
+    struct tx *tx, const struct follower *follower, struct err *err);
+/* By the Follow's id, or whom it was about (a UUID, or NULL). */
+MUST_CHECK bool follower_remove(struct tx *tx, const char *follower,
+    const char *follow_id, const char *actor, struct err *err);
+
 /* How many an actor (its UUID) has. */
 MUST_CHECK bool followers_count(
     struct tx *tx, const char *actor, int64_t *total, struct err *err);

@@ -235,7 +235,17 @@ static const char *const old_and_young =
     "INSERT INTO dead_letters (queue, why, died_at) SELECT 'outbox', 'x', "
     "now() - interval '1 day' * n FROM unnest(ARRAY[89, 91]) n;"
     "INSERT INTO peer_rates SELECT n, now() - interval '1 hour' * n, 1 "
-    "FROM unnest(ARRAY[0, 2]) n;";
+    "FROM unnest(ARRAY[0, 2]) n;"
+    "INSERT INTO fediverse_keys (key_id, owner, pem, fetched_at) SELECT "
+    "'k' || n, 'o', 'p', now() - interval '1 day' * n "
+    "FROM unnest(ARRAY[29, 31]) n;"
+    "INSERT INTO fediverse_keys (key_id, failed_until) SELECT "
+    "'m' || n, now() - interval '1 hour' * n FROM unnest(ARRAY[0.5, 2]) n;"
+    "INSERT INTO fediverse_fetches SELECT 'o' || n, "
+    "now() - interval '1 hour' * n, 1 FROM unnest(ARRAY[0, 2]) n;"
+    "INSERT INTO fediverse_inbound (activity_id, actor, type, body, "
+    "received_at) SELECT n, 'a', 'Like', '{}', now() - interval '1 day' * n "
+    "FROM unnest(ARRAY[29, 31]) n;";
 
 /* Counts what a single statement deletes. */
 static const char *const watched =
@@ -258,6 +268,9 @@ Test(janitor, sweeps_what_is_over_in_bounded_batches_and_nothing_else)
 		{ "typing_told",        1 },
 		{ "dead_letters",       1 },
 		{ "peer_rates",         1 },
+		{ "fediverse_keys",     2 },
+		{ "fediverse_fetches",  1 },
+		{ "fediverse_inbound",  1 },
 	};
 	/* clang-format on */
 	struct test_daemon *janitord;
@@ -266,7 +279,8 @@ Test(janitor, sweeps_what_is_over_in_bounded_batches_and_nothing_else)
 	janitor_sql(watched);
 	janitord = test_janitord(janitor.node, NULL);
 	cr_expect(test_daemon_logged(janitord,
-	    "event=rows.purged daemon=janitord table=peer_rates", SOON_MS));
+	    "event=rows.purged daemon=janitord table=fediverse_inbound",
+	    SOON_MS));
 	for (size_t i = 0; i < COUNT(cases); i++)
 		cr_expect_eq(janitor_count(cases[i].table), cases[i].left, "%s",
 		    cases[i].table);
