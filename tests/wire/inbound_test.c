@@ -247,7 +247,7 @@ Test(wire_inbound, relay_event_refusals_123, .timeout = 300)
 	replay_begin(&replay, "nova.test", "open");
 	recording = recording_load(replay.arena, "123-relay-event-rejections");
 	replay.deviations = deviations;
-	for (size_t i = 0; i < 5; i++)
+	for (size_t i = 0; i < 6; i++)
 		replay_exchange(&replay, &recording, i);
 	replay_exchange(&replay, &recording, 7);
 	replay_end(&replay);
