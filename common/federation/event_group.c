@@ -315,12 +315,16 @@ static bool join_stage(struct relay_range *run, struct relay_event *event,
 	int64_t actor = event->actor.person->id;
 	int64_t person = person_of(event)->id;
 
-	if (!c || !person) {
+	if (!c) {
 		deny_absent(run, event);
 		return false;
 	}
 	if (!range_is_member(run, c, actor) && c->owner_id != actor) {
 		deny(run, event, NULL, "who adds is not in the group");
+		return false;
+	}
+	if (!person) {
+		deny_absent(run, event);
 		return false;
 	}
 	if (range_is_member(run, c, person) ||

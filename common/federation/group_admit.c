@@ -88,19 +88,54 @@ static bool admit_start(
 	return true;
 }
 
+/* An event before this one that is about the same group, from there on; NULL:
+ * none. */
+static const struct relay_event *next_before(
+    const struct relay_event *from, const struct relay_event *event)
+{
+	for (; from < event; from++)
+		if (from->state == EVENT_OPEN && from->place == PLACE_ROSTER &&
+		    strcmp(from->federated_id, event->federated_id) == 0)
+			return from;
+	return NULL;
+}
+
 /* An event before this one brings the roster. */
 static bool begins_before(
     const struct relay_range *range, const struct relay_event *event)
 {
-	for (const struct relay_event *e = range->events; e < event; e++) {
+	const struct relay_event *e = next_before(range->events, event);
+
+	for (; e; e = next_before(e + 1, event)) {
 		const struct group_news *news = e->detail;
 
-		if (e->state == EVENT_OPEN && e->place == PLACE_ROSTER &&
-		    strcmp(e->federated_id, event->federated_id) == 0 &&
-		    news->has_roster)
+		if (news->has_roster)
 			return true;
 	}
 	return false;
+}
+
+static bool names(const struct relay_event *event, const struct person *person)
+{
+	for (size_t i = 0; i < event->people_count; i++)
+		if (event->people[i].person == person)
+			return true;
+	return false;
+}
+
+/* In the group, or by then, if what comes before is true. */
+static bool may_add_by_then(const struct relay_range *range,
+    const struct relay_event *event, const struct conversation *c)
+{
+	const struct person *actor = event->actor.person;
+	const struct relay_event *e = next_before(range->events, event);
+
+	if (c && actor->id &&
+	    (c->owner_id == actor->id || range_is_member(range, c, actor->id)))
+		return true;
+	while (e && !names(e, actor))
+		e = next_before(e + 1, event);
+	return e != NULL;
 }
 
 /* ---- each type ---- */
@@ -117,7 +152,9 @@ bool member_add_admit(
 		return false;
 	if (!known && (news->has_roster || !begins_before(range, event)))
 		return admit_start(range, event, err);
-	event->people[0].person->wanted = true;
+	/* A stranger's word makes nobody a row. */
+	if (may_add_by_then(range, event, c))
+		event->people[0].person->wanted = true;
 	return true;
 }
 
