@@ -60,6 +60,24 @@ static bool is_home(
 	    (port == 0 || port == origin.port);
 }
 
+static bool refuse_stranger(struct err *err)
+{
+	return err_set(err, ERR_FORBIDDEN,
+	    "Attribution mismatch: you can only delete users from your own "
+	    "instance");
+}
+
+/* Gone, or never here; unless the id is that of another home's person, which
+ * is answered as recorded. */
+static bool nobody(
+    struct request *req, const char *home_user_id, struct err *err)
+{
+	int64_t other;
+
+	return user_by_any_id(req->tx, home_user_id, &other, err) &&
+	    (other ? refuse_stranger(err) : reply_success(req));
+}
+
 bool identity_delete(struct request *req, struct err *err)
 {
 	struct sign_headers headers;
@@ -74,14 +92,12 @@ bool identity_delete(struct request *req, struct err *err)
 	    !demand_read(req, &demand, err))
 		return false;
 	if (!is_home(req, &peer, demand.home_instance))
-		return err_set(err, ERR_FORBIDDEN,
-		    "Attribution mismatch: you can only delete users from your "
-		    "own instance");
+		return refuse_stranger(err);
 	if (!person_of_home(
 		req->tx, peer.host, demand.home_user_id, &person, &found, err))
 		return false;
 	if (!found)
-		return reply_success(req);
+		return nobody(req, demand.home_user_id, err);
 	log_info("identity.deleted", F("peer", v_text(peer.origin)),
 	    F("user", v_id(person.id)));
 	return person_depart(req->tx, req->node, &person, demand.mode, err) &&
