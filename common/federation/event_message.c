@@ -172,6 +172,14 @@ static bool send_on(struct relay_range *run, const char *event_type,
 	    message, run->batch->source.host, err);
 }
 
+/* Who has left a group says nothing there any more. */
+static bool is_in(const struct relay_range *run, const struct message *message)
+{
+	return range_is_member(run,
+	    range_conversation_by_id(run, message->dm_channel_id),
+	    message->user_id);
+}
+
 static bool created_send_on(struct relay_range *run,
     struct relay_event **staged, const struct rows *rows, struct err *err)
 {
@@ -303,7 +311,7 @@ static bool changed_announce(struct relay_range *run, const struct rows *rows,
 		    run->batch->source.host, messages[i].source_message_id);
 
 		assert(known);
-		if (!known->home_instance &&
+		if (!known->home_instance && is_in(run, &messages[i]) &&
 		    !send_on(run, event_type, &messages[i], err))
 			return false;
 	}

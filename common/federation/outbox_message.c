@@ -190,7 +190,8 @@ bool outbox_add_message(struct tx *tx, const struct node *node,
 		return false;
 	entry.author = outbox_person_find(&entry.people, message->user_id);
 	if (!entry.author)
-		return true;
+		return err_set(err, ERR_FORBIDDEN,
+		    "You are not a member of this DM channel");
 	targets_init(&targets, tx_arena(tx), node, except_host);
 	targets_add_for(&targets, entry.author, &entry.people);
 	if (!place_find(tx, &entry, &targets, event_type, err))

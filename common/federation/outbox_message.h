@@ -14,7 +14,8 @@
  * people relayed homeward, under our own id). Targets: the hosts of the
  * participants and of the instances where a participant has declared an
  * account, without except_host (may be NULL); dm_relay_scope all_peers widens
- * it.
+ * it. ERR_FORBIDDEN when the author is no member (any more): the change must
+ * not stay on this node alone.
  */
 MUST_CHECK bool outbox_add_message(struct tx *tx, const struct node *node,
     const char *event_type, const struct message *message,

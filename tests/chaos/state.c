@@ -17,9 +17,9 @@ static const struct shape line_shape[] = {
 
 /*
  * $1 the node's origin, $2 its host. A group's message is needed elsewhere
- * only if nobody has ever left the group (who was away has not seen it), and it
- * was written after the other node came to know the group. A pair
- * without a message is nobody else's business.
+ * only if nobody has ever left the group (who was away knows no changes), and
+ * it was written after the other node came to know the group. A pair without a
+ * message is nobody else's business.
  */
 static const struct stmt state_stmt = { "state",
 	"WITH who AS (SELECT id, coalesce(home_instance, $2::text) || '/'"
@@ -150,6 +150,8 @@ static int compare(const struct state_line *line, const struct side *a,
 	const struct state_line *other =
 	    line_find(of_b, line->scope, line->key);
 
+	if (begins(line->scope, "group ") && !line->needed)
+		return 0;
 	if (other ? strcmp(other->value, line->value) == 0
 		  : !must_be(line, of_b))
 		return 0;

@@ -358,6 +358,27 @@ Test(group, who_leaves_takes_his_read_state_and_sees_it_no_more)
 	    0);
 }
 
+/* Nobody elsewhere would hear of it. */
+Test(group, who_has_left_changes_nothing_that_he_wrote)
+{
+	const char *group = group_of(2);
+	struct test_reply said =
+	    call(BOB, "POST", arena_printf(arena, "/api/dm/%s/messages", group),
+		"{\"content\":\"before\"}");
+	const char *path = arena_printf(
+	    arena, "/api/dm/messages/%s", test_text(arena, &said, "id"));
+
+	cr_expect_eq(
+	    call(BOB, "PATCH", path, "{\"content\":\"in\"}").status, 200);
+	cr_expect_eq(leave(BOB, group), 200);
+	cr_expect_eq(
+	    call(BOB, "PATCH", path, "{\"content\":\"out\"}").status, 403);
+	cr_expect_eq(call(BOB, "DELETE", path, NULL).status, 403);
+	cr_expect_str_eq(text("SELECT content AS t FROM dm_messages"
+			      " WHERE type = 'user'"),
+	    "in");
+}
+
 Test(group, an_owner_who_leaves_passes_it_on_until_nobody_is_left)
 {
 	const char *group = group_of(2);
