@@ -1,4 +1,6 @@
 /* Reactions: whose they are, which word counts, and to whom they travel. */
+#include <pthread.h>
+
 #include <criterion/criterion.h>
 
 #include "common/base/clock.h"
@@ -643,4 +645,125 @@ Test(reaction_api, each_node_is_told_the_name_it_knows)
 		    " ON p.id = o.peer_id) x",
 		    api.message, api.node->origin)),
 	    "luna.test ours us, moon.test w9 https://moon.test");
+}
+
+/* ---- at once ---- */
+
+enum { RACERS = 6, ROUNDS = 12 };
+
+struct racer {
+	pthread_t thread;
+	struct arena *arena;
+	const char *token;
+	const char *method; /* NULL: both in turn */
+	int bad;	    /* answers that are none of those expected */
+};
+
+static void *race(void *arg)
+{
+	struct racer *racer = arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		const char *method = racer->method;
+		struct test_request request = {
+			.method = method ? method
+			    : i % 2	 ? "DELETE"
+					 : "PUT",
+			.path = arena_printf(racer->arena,
+			    "/api/dm/messages/%s/reactions/x", api.message),
+			.token = racer->token,
+		};
+		int status =
+		    test_http(racer->arena, api.node->port, &request).status;
+
+		racer->bad += status != 200 && status != 201 && status != 404;
+	}
+	return NULL;
+}
+
+static void race_all(const char *method)
+{
+	struct racer racers[RACERS];
+
+	for (int i = 0; i < RACERS; i++) {
+		racers[i] = (struct racer){ .arena = arena_new(),
+			.token = api.bob.token,
+			.method = method };
+		cr_assert_eq(
+		    pthread_create(&racers[i].thread, NULL, race, &racers[i]),
+		    0);
+	}
+	for (int i = 0; i < RACERS; i++) {
+		pthread_join(racers[i].thread, NULL);
+		cr_expect_eq(racers[i].bad, 0);
+		arena_free(&racers[i].arena);
+	}
+}
+
+TestSuite(reaction_race, .init = api_begin, .fini = api_end, .timeout = 300);
+
+/* bob's devices disagree: each change happened once, and in one order. */
+Test(reaction_race, what_is_told_is_what_is_there)
+{
+	const char *db = api.node->database;
+
+	test_db_script(db,
+	    "INSERT INTO federation_peers (origin, host, status, hmac_secret)"
+	    " VALUES ('https://luna.test', 'luna.test', 'active', 'x');"
+	    "UPDATE users SET replicated_instances = '[{\"origin\":"
+	    "\"https://luna.test\",\"username\":\"a\"}]'"
+	    " WHERE username = 'alice'");
+	race_all(NULL);
+	cr_expect_eq(test_db_number(db,
+			 "SELECT count(*) AS n FROM (SELECT kind, lag(kind)"
+			 " OVER (ORDER BY seq) AS before FROM"
+			 " conversation_events WHERE kind LIKE 'reaction%') x"
+			 " WHERE kind = before"),
+	    0);
+	cr_expect_eq(
+	    test_db_number(db,
+		"SELECT (SELECT count(*) FROM dm_reactions) -"
+		" (SELECT count(*) FILTER (WHERE kind = 'reaction_added') -"
+		" count(*) FILTER (WHERE kind = 'reaction_removed')"
+		" FROM conversation_events) AS n"),
+	    0);
+	/* luna hears the same, in the same order, and later words as later. */
+	cr_expect_str_eq(
+	    test_db_text(api.arena, db,
+		"SELECT string_agg(event_type, ' ' ORDER BY id) AS t"
+		" FROM federation_outbox"),
+	    test_db_text(api.arena, db,
+		"SELECT string_agg(CASE kind WHEN 'reaction_added' THEN"
+		" 'reaction_add' ELSE 'reaction_remove' END, ' ' ORDER BY seq)"
+		" AS t FROM conversation_events WHERE kind LIKE 'reaction%'"));
+	cr_expect_eq(
+	    test_db_number(db,
+		"SELECT count(*) AS n FROM (SELECT at, lag(at) OVER (ORDER BY"
+		" id) AS before FROM (SELECT id, CASE event_type WHEN"
+		" 'reaction_remove' THEN (extract(epoch FROM created_at) *"
+		" 1000)::bigint ELSE (('{' || payload || '}')::json #>>"
+		" '{reaction,createdAt}')::bigint END AS at"
+		" FROM federation_outbox) o) x WHERE at < before"),
+	    0);
+}
+
+Test(reaction_race, a_deletion_meanwhile_leaves_nothing)
+{
+	pthread_t thread;
+	struct racer racer = {
+		.arena = arena_new(), .token = api.bob.token, .method = "PUT"
+	};
+	struct test_reply reply;
+
+	cr_assert_eq(pthread_create(&thread, NULL, race, &racer), 0);
+	reply = test_delete(api.arena, api.node->port,
+	    arena_printf(api.arena, "/api/dm/messages/%s", api.message),
+	    api.alice.token);
+	pthread_join(thread, NULL);
+	arena_free(&racer.arena);
+	cr_expect_eq(reply.status, 200, "%s", reply.body);
+	cr_expect_eq(racer.bad, 0);
+	cr_expect_eq(test_db_number(api.node->database,
+			 "SELECT count(*) AS n FROM dm_reactions"),
+	    0);
 }

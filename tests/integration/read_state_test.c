@@ -1,4 +1,6 @@
 /* How far somebody has read: forward only, on all of his nodes, his own. */
+#include <pthread.h>
+
 #include <criterion/criterion.h>
 
 #include "common/base/clock.h"
@@ -414,4 +416,56 @@ Test(read_state_api, only_a_persons_own_nodes_are_told_and_only_of_progress)
 	call(&api.bob, "ack", api.channel, api.messages[2]);
 	cr_expect_str_eq(outbox(),
 	    "luna.test read_state_update, moon.test read_state_update");
+}
+
+/* ---- at once ---- */
+
+enum { DEVICES = 6 };
+
+struct device {
+	pthread_t thread;
+	struct arena *arena;
+	int first;
+	int bad;
+};
+
+static void *device_run(void *arg)
+{
+	struct device *device = arg;
+
+	for (int i = 0; i < 12; i++) {
+		const char *message = api.messages[(device->first + i) %
+		    (int)COUNT(api.messages)];
+		struct test_reply reply = test_post(device->arena,
+		    api.node->port,
+		    arena_printf(device->arena, "/api/dm/%s/ack", api.channel),
+		    api.bob.token,
+		    arena_printf(
+			device->arena, "{\"messageId\":\"%s\"}", message));
+
+		device->bad += reply.status != 200 ||
+		    strcmp(test_text(device->arena, &reply, "messageId"),
+			message) < 0;
+	}
+	return NULL;
+}
+
+Test(read_state_api, many_devices_at_once_end_at_the_newest)
+{
+	struct device devices[DEVICES];
+
+	for (int i = 0; i < DEVICES; i++) {
+		devices[i] =
+		    (struct device){ .arena = arena_new(), .first = i };
+		cr_assert_eq(pthread_create(&devices[i].thread, NULL,
+				 device_run, &devices[i]),
+		    0);
+	}
+	for (int i = 0; i < DEVICES; i++) {
+		pthread_join(devices[i].thread, NULL);
+		cr_expect_eq(devices[i].bad, 0);
+		arena_free(&devices[i].arena);
+	}
+	expect_reached(&api.bob, api.messages[2]);
+	cr_expect_leq(told("channel_ack"), 3);
 }
