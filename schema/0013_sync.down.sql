@@ -1,8 +1,13 @@
+DROP FUNCTION ops.repair(), ops.repair_home_instances(), ops.repair_owner(),
+    ops.repair_federated_ids(), ops.repair_duplicate_channels(), ops.repair_mutation_log(),
+    ops.merge_pair(bigint, bigint), ops.home_id_of(bigint), ops.repair_audit(text, bigint);
+DROP TYPE ops.repair_line;
 ALTER TABLE peer_rates DROP COLUMN syncs;
 DROP TRIGGER users_sync_gone ON users;
 DROP TRIGGER dm_channels_sync_gone ON dm_channels;
 DROP TRIGGER users_sync_open ON users;
-DROP FUNCTION sync_person_gone(), sync_conversation_gone(), sync_open(), sync_publish(integer, interval),
+DROP FUNCTION sync_person_gone(), sync_conversation_gone(), sync_open(), hosts_declared(jsonb),
+    host_of(text), sync_publish(integer, interval),
     sync_natives(text, text, text), sync_settled(interval), sync_drawn(), sync_writers();
 DROP TABLE federation_sync_state, federation_sync_entries;
 DROP INDEX federation_mutation_log_by_context;

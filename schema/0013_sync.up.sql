@@ -220,17 +220,28 @@ COMMENT ON FUNCTION sync_publish(integer, interval) IS 'Makes what has been comm
 REVOKE ALL ON FUNCTION sync_publish(integer, interval), sync_settled(interval), sync_drawn(), sync_writers(),
     sync_natives(text, text, text) FROM PUBLIC;
 
+-- The host of an origin, or of an instance in any spelling; NULL: of none.
+CREATE FUNCTION host_of(instance text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT substring(lower(instance) FROM
+        '^(?:[a-z][a-z0-9+.-]*://)?(\[[0-9a-f:.]+\]|[^][/:?#@ ]+)(?::[0-9]+)?(?:[/?#].*)?$')
+$$;
+
+-- The hosts where a person has declared accounts.
+CREATE FUNCTION hosts_declared(instances jsonb) RETURNS SETOF text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT DISTINCT host_of(coalesce(e.value ->> 'origin', e.value ->> 'domain'))
+      FROM jsonb_array_elements(CASE jsonb_typeof(instances) WHEN 'array' THEN instances
+                                     ELSE '[]' END) AS e(value)
+     WHERE host_of(coalesce(e.value ->> 'origin', e.value ->> 'domain')) IS NOT NULL
+$$;
+
 -- Whoever declares an account elsewhere takes part from there, too.
 CREATE FUNCTION sync_open() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
-    added constant text[] := ARRAY(
-        SELECT DISTINCT h.host
-          FROM jsonb_array_elements(CASE jsonb_typeof(NEW.replicated_instances)
-                   WHEN 'array' THEN NEW.replicated_instances ELSE '[]' END) AS e(value)
-         CROSS JOIN substring(lower(coalesce(e.value ->> 'origin', e.value ->> 'domain'))
-                   FROM '^(?:[a-z][a-z0-9+.-]*://)?(\[[^]]+\]|[^/:?#]+)') AS h(host)
-         WHERE h.host IS NOT NULL AND NOT OLD.replicated_instances @> jsonb_build_array(e.value));
+    added constant text[] := ARRAY(SELECT hosts_declared(NEW.replicated_instances)
+                                   EXCEPT SELECT hosts_declared(OLD.replicated_instances));
 BEGIN
     INSERT INTO federation_mutation_log (context_type, context_id, mutation_type, entity_id, hosts)
     SELECT 'profile', NEW.id::text, 'open', NEW.id::text, added
@@ -270,3 +281,304 @@ ALTER TABLE peer_rates ADD COLUMN syncs bigint NOT NULL DEFAULT 0;
 
 GRANT SELECT ON federation_sync_entries TO postrider_frontd;
 GRANT EXECUTE ON FUNCTION sync_publish(integer, interval) TO postrider_frontd, postrider_janitord;
+
+-- ---- repairs (specification, section 17) ----
+-- Of what older servers, imports and hands have left. Run at the end of this
+-- migration and on request (ops.repair()). A second run changes nothing. Each
+-- answers a row for what it changed ('repaired') and for what it will not guess
+-- ('conflict'): nobody is taken for somebody else, and only a pair of exactly
+-- the same two people is one conversation.
+
+CREATE TYPE ops.repair_line AS (repair text, target text, outcome text, detail text);
+
+CREATE FUNCTION ops.repair_audit(repair text, many bigint) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO public.audit (action, reason, rows) SELECT repair, 'repair', many WHERE many > 0
+$$;
+
+-- How others name a person.
+CREATE FUNCTION ops.home_id_of(person bigint) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT coalesce(u.home_user_id, CASE WHEN u.home_instance IS NULL THEN u.id::text END)
+      FROM users u WHERE u.id = person
+$$;
+
+-- Home instances are hosts.
+CREATE FUNCTION ops.repair_home_instances() RETURNS SETOF ops.repair_line
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    who record;
+    many bigint := 0;
+BEGIN
+    FOR who IN SELECT u.id, u.home_instance, u.home_user_id, host_of(u.home_instance) AS host,
+                      u.is_deleted
+                 FROM users u
+                WHERE u.home_instance IS NOT NULL
+                  AND u.home_instance IS DISTINCT FROM host_of(u.home_instance)
+                ORDER BY u.id FOR UPDATE LOOP
+        IF who.host IS NULL THEN
+            RETURN NEXT ROW('home_instance', who.id::text, 'conflict',
+                who.home_instance || ' names no host')::ops.repair_line;
+        ELSIF NOT who.is_deleted AND EXISTS (
+                SELECT FROM users o WHERE o.home_instance = who.host AND NOT o.is_deleted
+                   AND o.home_user_id = who.home_user_id AND o.id <> who.id) THEN
+            RETURN NEXT ROW('home_instance', who.id::text, 'conflict',
+                'somebody is known as ' || who.home_user_id || ' of ' || who.host)::ops.repair_line;
+        ELSE
+            UPDATE users SET home_instance = who.host WHERE id = who.id;
+            many := many + 1;
+            RETURN NEXT ROW('home_instance', who.id::text, 'repaired',
+                who.home_instance || ' is ' || who.host)::ops.repair_line;
+        END IF;
+    END LOOP;
+    UPDATE dm_channels SET owner_home_instance = host_of(owner_home_instance)
+     WHERE owner_home_instance IS DISTINCT FROM host_of(owner_home_instance)
+       AND host_of(owner_home_instance) IS NOT NULL;
+    PERFORM ops.repair_audit('repair_home_instances', many);
+END $$;
+
+-- A group has an owner: the person it remembers, or the first of its members.
+CREATE FUNCTION ops.repair_owner() RETURNS SETOF ops.repair_line
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    orphan record;
+    heir record;
+    many bigint := 0;
+BEGIN
+    FOR orphan IN SELECT c.* FROM dm_channels c
+                   WHERE c.owner_id IS NULL AND c.deleted_at IS NULL
+                     AND (c.is_group OR c.federated_id ~
+                          '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$')
+                   ORDER BY c.id FOR UPDATE LOOP
+        IF orphan.pair_low IS NOT NULL OR orphan.pair_high IS NOT NULL THEN
+            RETURN NEXT ROW('owner', orphan.id::text, 'conflict', 'a group that is a pair as well')::ops.repair_line;
+            CONTINUE;
+        END IF;
+        SELECT u.id, u.username, coalesce(u.home_user_id, u.id::text) AS home_id, u.home_instance
+          INTO heir
+          FROM dm_members m JOIN users u ON u.id = m.user_id
+         WHERE m.dm_channel_id = orphan.id AND NOT u.is_deleted
+         ORDER BY coalesce(u.home_user_id, u.id::text) = orphan.owner_home_user_id
+              AND u.home_instance IS NOT DISTINCT FROM orphan.owner_home_instance DESC NULLS LAST,
+               u.id
+         LIMIT 1;
+        IF heir.id IS NULL THEN
+            RETURN NEXT ROW('owner', orphan.id::text, 'conflict', 'nobody is left in it')::ops.repair_line;
+            CONTINUE;
+        END IF;
+        UPDATE dm_channels
+           SET is_group = true, owner_id = heir.id, owner_home_user_id = heir.home_id,
+               owner_home_instance = heir.home_instance
+         WHERE id = orphan.id;
+        many := many + 1;
+        RETURN NEXT ROW('owner', orphan.id::text, 'repaired', heir.username || ' owns it')::ops.repair_line;
+    END LOOP;
+    PERFORM ops.repair_audit('repair_owner', many);
+END $$;
+
+-- Pairs that concern another node have the id that both sides can compute. One
+-- that is there is never overwritten.
+CREATE FUNCTION ops.repair_federated_ids() RETURNS SETOF ops.repair_line
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    pair record;
+    many bigint := 0;
+BEGIN
+    FOR pair IN
+        SELECT c.id, c.federated_id,
+               CASE WHEN n.a IS NOT NULL AND n.b IS NOT NULL THEN left(encode(sha256(convert_to(
+                   least(n.a, n.b) || ':' || greatest(n.a, n.b), 'UTF8')), 'hex'), 32)
+               END AS computed
+          FROM dm_channels c
+          JOIN users a ON a.id = c.pair_low JOIN users b ON b.id = c.pair_high
+         CROSS JOIN LATERAL (SELECT ops.home_id_of(a.id) COLLATE "C" AS a,
+                                    ops.home_id_of(b.id) COLLATE "C" AS b) n
+         WHERE NOT c.is_group AND (a.home_instance IS NOT NULL OR b.home_instance IS NOT NULL)
+         ORDER BY c.id FOR UPDATE OF c LOOP
+        IF pair.federated_id = pair.computed THEN
+            CONTINUE;
+        ELSIF pair.computed IS NULL THEN
+            IF pair.federated_id IS NULL THEN
+                RETURN NEXT ROW('federated_id', pair.id::text, 'conflict',
+                    'one of the two is not known by an id of home yet')::ops.repair_line;
+            END IF;
+        ELSIF pair.federated_id IS NOT NULL THEN
+            RETURN NEXT ROW('federated_id', pair.id::text, 'conflict',
+                'is ' || pair.federated_id || ', computed ' || pair.computed)::ops.repair_line;
+        ELSE
+            UPDATE dm_channels SET federated_id = pair.computed WHERE id = pair.id;
+            many := many + 1;
+            RETURN NEXT ROW('federated_id', pair.id::text, 'repaired', pair.computed)::ops.repair_line;
+        END IF;
+    END LOOP;
+    PERFORM ops.repair_audit('repair_federated_ids', many);
+END $$;
+
+-- What was said in one goes to the other, as changes that clients see.
+CREATE FUNCTION ops.merge_pair(kept bigint, gone bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    moved bigint[] := ARRAY(SELECT m.id FROM dm_messages m WHERE m.dm_channel_id = gone
+                             ORDER BY m.created_at, m.id);
+BEGIN
+    UPDATE dm_messages SET dm_channel_id = kept WHERE dm_channel_id = gone;
+    INSERT INTO conversation_events (conversation_id, seq, kind, entity_id, actor_id)
+    SELECT kept, c.seq + k.place, 'message_created', m.id, m.user_id
+      FROM dm_channels c, unnest(moved) WITH ORDINALITY AS k(id, place)
+      JOIN dm_messages m ON m.id = k.id
+     WHERE c.id = kept;
+    UPDATE dm_channels SET seq = seq + cardinality(moved) WHERE id = kept;
+    UPDATE dm_members k SET closed = k.closed AND g.closed
+      FROM dm_members g
+     WHERE k.dm_channel_id = kept AND g.dm_channel_id = gone AND g.user_id = k.user_id;
+    INSERT INTO dm_members (dm_channel_id, user_id, closed)
+    SELECT kept, user_id, closed FROM dm_members WHERE dm_channel_id = gone
+        ON CONFLICT DO NOTHING;
+    -- Whoever has read further, by the messages' own time.
+    INSERT INTO read_states AS r (user_id, channel_id, last_read_message_id, updated_at)
+    SELECT user_id, kept, last_read_message_id, updated_at FROM read_states WHERE channel_id = gone
+        ON CONFLICT (user_id, channel_id) DO UPDATE
+           SET last_read_message_id = excluded.last_read_message_id,
+               updated_at = excluded.updated_at
+         WHERE (SELECT m.created_at FROM dm_messages m WHERE m.id = excluded.last_read_message_id)
+             > coalesce((SELECT m.created_at FROM dm_messages m WHERE m.id = r.last_read_message_id),
+                        '-infinity');
+    UPDATE federation_sync_entries SET context_id = kept::text
+     WHERE context_type = 'dm' AND context_id = gone::text;
+    UPDATE federation_mutation_log SET context_id = kept::text
+     WHERE context_type = 'dm' AND context_id = gone::text;
+    DELETE FROM dm_channels WHERE id = gone;
+    RETURN cardinality(moved);
+END $$;
+
+-- One conversation of a pair: the oldest. Pairs that have lost their two names
+-- are those who are in it, if they are two.
+CREATE FUNCTION ops.repair_duplicate_channels() RETURNS SETOF ops.repair_line
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    found record;
+    many bigint := 0;
+    kept_id bigint;
+    moved bigint;
+BEGIN
+    FOR found IN
+        SELECT c.id, c.pair_low, c.pair_high, c.owner_home_user_id, m.people, m.low, m.high
+          FROM dm_channels c
+         CROSS JOIN LATERAL (SELECT count(*) AS people, min(user_id) AS low, max(user_id) AS high
+                               FROM dm_members WHERE dm_channel_id = c.id) m
+         WHERE NOT c.is_group AND (c.pair_low IS NULL OR c.pair_high IS NULL)
+           AND (c.federated_id IS NULL OR length(c.federated_id) = 32)
+         ORDER BY c.created_at, c.id FOR UPDATE OF c LOOP
+        IF found.people <> 2 OR coalesce(found.pair_low, found.low) <> found.low
+           OR coalesce(found.pair_high, found.high) <> found.high THEN
+            RETURN NEXT ROW('duplicate_channel', found.id::text, 'conflict',
+                'a pair of ' || found.people)::ops.repair_line;
+            CONTINUE;
+        ELSIF found.owner_home_user_id IS NOT NULL THEN
+            RETURN NEXT ROW('duplicate_channel', found.id::text, 'conflict',
+                'may have been a group')::ops.repair_line;
+            CONTINUE;
+        END IF;
+        SELECT c.id INTO kept_id FROM dm_channels c
+         WHERE c.pair_low = found.low AND c.pair_high = found.high AND NOT c.is_group
+         ORDER BY c.created_at, c.id LIMIT 1 FOR UPDATE;
+        many := many + 1;
+        IF kept_id IS NULL THEN
+            UPDATE dm_channels SET pair_low = found.low, pair_high = found.high WHERE id = found.id;
+            RETURN NEXT ROW('duplicate_channel', found.id::text, 'repaired', 'its two people are named')::ops.repair_line;
+        ELSE
+            moved := ops.merge_pair(kept_id, found.id);
+            RETURN NEXT ROW('duplicate_channel', found.id::text, 'repaired',
+                moved || ' messages moved to ' || kept_id)::ops.repair_line;
+        END IF;
+    END LOOP;
+    FOR found IN
+        SELECT c.id, k.id AS kept
+          FROM dm_channels c
+         CROSS JOIN LATERAL (
+               SELECT o.id FROM dm_channels o
+                WHERE NOT o.is_group AND o.pair_low = c.pair_low AND o.pair_high = c.pair_high
+                ORDER BY o.created_at, o.id LIMIT 1) k
+         WHERE NOT c.is_group AND k.id <> c.id
+         ORDER BY c.id FOR UPDATE OF c LOOP
+        moved := ops.merge_pair(found.kept, found.id);
+        many := many + 1;
+        RETURN NEXT ROW('duplicate_channel', found.id::text, 'repaired',
+            moved || ' messages moved to ' || found.kept)::ops.repair_line;
+    END LOOP;
+    FOR found IN
+        SELECT c.federated_id, string_agg(c.id::text, ' ' ORDER BY c.created_at, c.id) AS ids
+          FROM dm_channels c WHERE c.is_group AND c.federated_id IS NOT NULL
+         GROUP BY c.federated_id HAVING count(*) > 1 ORDER BY 1 LOOP
+        RETURN NEXT ROW('duplicate_channel', found.ids, 'conflict',
+            'groups of one id, ' || found.federated_id)::ops.repair_line;
+    END LOOP;
+    PERFORM ops.repair_audit('repair_duplicate_channels', many);
+END $$;
+
+-- Messages that were written here, or came homeward, and are not in the log.
+CREATE FUNCTION ops.repair_mutation_log() RETURNS SETOF ops.repair_line
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    filled record;
+    many bigint := 0;
+BEGIN
+    FOR filled IN
+        WITH missing AS (
+            SELECT m.id, m.dm_channel_id, m.created_at, u.home_instance,
+                   host_of(m.source_instance) AS source
+              FROM dm_messages m JOIN users u ON u.id = m.user_id
+             WHERE m.type = 'user' AND m.created_at > now() - interval '90 days'
+               AND (m.source_instance IS NULL OR u.home_instance IS NULL)
+               AND NOT EXISTS (
+                   SELECT FROM federation_mutation_log l
+                    WHERE l.context_type = 'dm' AND l.context_id = m.dm_channel_id::text
+                      AND l.entity_id = m.id::text AND l.mutation_type = 'create')),
+        told AS (
+            SELECT c.dm_channel_id, array_agg(DISTINCT h.host) AS hosts
+              FROM (SELECT DISTINCT dm_channel_id FROM missing) c
+              JOIN dm_members m ON m.dm_channel_id = c.dm_channel_id
+              JOIN users u ON u.id = m.user_id AND NOT u.is_deleted
+             CROSS JOIN LATERAL (SELECT u.home_instance UNION
+                                 SELECT hosts_declared(u.replicated_instances)) h(host)
+             WHERE h.host IS NOT NULL
+             GROUP BY c.dm_channel_id),
+        added AS (
+            INSERT INTO federation_mutation_log (context_type, context_id, mutation_type,
+                   entity_id, mutated_at, hosts, except_host, homeward)
+            SELECT 'dm', x.dm_channel_id::text, 'create', x.id::text, x.created_at,
+                   CASE WHEN x.home_instance IS NOT NULL THEN ARRAY[x.home_instance]
+                        ELSE coalesce(array_remove(t.hosts, x.source), '{}') END,
+                   x.source, x.home_instance IS NOT NULL
+              FROM missing x LEFT JOIN told t USING (dm_channel_id)
+             ORDER BY x.created_at, x.id
+            RETURNING context_id)
+        SELECT context_id, count(*) AS messages FROM added GROUP BY context_id ORDER BY 1 LOOP
+        many := many + filled.messages;
+        RETURN NEXT ROW('mutation_log', filled.context_id, 'repaired',
+            filled.messages || ' messages')::ops.repair_line;
+    END LOOP;
+    PERFORM ops.repair_audit('repair_mutation_log', many);
+END $$;
+
+-- All of them, in an order in which none undoes another.
+CREATE FUNCTION ops.repair() RETURNS SETOF ops.repair_line
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM ops.repair_home_instances();
+    RETURN QUERY SELECT * FROM ops.repair_owner();
+    RETURN QUERY SELECT * FROM ops.repair_duplicate_channels();
+    RETURN QUERY SELECT * FROM ops.repair_federated_ids();
+    RETURN QUERY SELECT * FROM ops.repair_mutation_log();
+END $$;
+COMMENT ON FUNCTION ops.repair() IS 'Puts right what older servers and imports have left; a row for each thing.';
+
+REVOKE ALL ON FUNCTION host_of(text), hosts_declared(jsonb),
+    ops.repair_audit(text, bigint), ops.home_id_of(bigint), ops.merge_pair(bigint, bigint),
+    ops.repair(), ops.repair_home_instances(), ops.repair_owner(), ops.repair_federated_ids(),
+    ops.repair_duplicate_channels(), ops.repair_mutation_log() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION ops.repair(), ops.repair_home_instances(), ops.repair_owner(),
+    ops.repair_federated_ids(), ops.repair_duplicate_channels(), ops.repair_mutation_log()
+    TO postrider_operator;
+
+SELECT count(*) FROM ops.repair();
