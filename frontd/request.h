@@ -104,6 +104,7 @@ extern const struct route relay_routes[];
 extern const struct route sync_routes[];
 extern const struct route instance_routes[];
 extern const struct route settings_routes[];
+extern const struct route streaming_routes[];
 extern const struct route discovery_routes[];
 extern const struct route actor_routes[];
 extern const struct route actors_routes[];

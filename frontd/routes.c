@@ -11,6 +11,7 @@ static const struct route *const tables[] = {
 	typing_routes,
 	peer_routes,
 	settings_routes,
+	streaming_routes,
 	relay_routes,
 	sync_routes,
 	discovery_routes,

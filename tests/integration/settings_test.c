@@ -6,6 +6,7 @@
 #include "tests/lib/test_node.h"
 
 #define PATH "/api/settings/instance"
+#define STREAMING "/api/settings/streaming"
 
 static struct arena *arena;
 static struct test_node *node;
@@ -239,4 +240,83 @@ Test(settings, a_change_counts_at_once_in_every_process_whoever_made_it)
 			 "SELECT auto_rotate_interval_days AS n"
 			 " FROM federation_peers"),
 	    7);
+}
+
+/* ---- limits of video ---- */
+
+Test(settings, limits_of_video_are_shown_to_everybody_here)
+{
+	static const char plain[] =
+	    "{\"maxBitrateKbps\":20000,\"minBitrateKbps\":500,"
+	    "\"bitrateStepKbps\":500,\"allowedResolutions\":[540,720,1080],"
+	    "\"allowedFramerates\":[30,45,60],\"maxResolution\":1080,"
+	    "\"maxFramerate\":60,\"discoveryEnabled\":true,"
+	    "\"bitrateMatrixOverrides\":null,\"allowCustomBitrate\":true}";
+	static const char changed[] =
+	    "{\"maxBitrateKbps\":30000,\"minBitrateKbps\":101,"
+	    "\"bitrateStepKbps\":50,\"allowedResolutions\":[720,\"native\"],"
+	    "\"allowedFramerates\":[120],\"maxResolution\":2160,"
+	    "\"maxFramerate\":120,\"discoveryEnabled\":false,"
+	    "\"bitrateMatrixOverrides\":{\"1080_60\":8000,"
+	    "\"native_30\":0.5},\"allowCustomBitrate\":false}";
+	struct test_reply reply =
+	    test_get(arena, node->port, STREAMING, member.token);
+
+	cr_expect_str_eq(reply.body, plain);
+	cr_expect_eq(test_get(arena, node->port, STREAMING, NULL).status, 401);
+	cr_expect_eq(test_patch(arena, node->port, STREAMING, member.token,
+			 "{\"allowCustomBitrate\":false}")
+			 .status,
+	    403);
+	reply = test_patch(arena, node->port, STREAMING, admin.token, "{}");
+	cr_expect_str_eq(reply.body, plain);
+	reply = test_patch(arena, node->port, STREAMING, admin.token, changed);
+	cr_expect_eq(reply.status, 200);
+	cr_expect_str_eq(reply.body, changed);
+	reply = test_patch(arena, node->port, STREAMING, admin.token,
+	    "{\"bitrateMatrixOverrides\":null}");
+	cr_expect_not_null(
+	    strstr(reply.body, "\"bitrateMatrixOverrides\":null"));
+	cr_expect_str_eq(
+	    test_get(arena, node->port, STREAMING, member.token).body,
+	    reply.body);
+}
+
+Test(settings, bad_limits_change_nothing)
+{
+	static const char *const rows[] = {
+		"[]",
+		"{\"maxBitrateKbps\":499}",
+		"{\"maxBitrateKbps\":1000001}",
+		"{\"maxBitrateKbps\":\"7000\"}",
+		"{\"minBitrateKbps\":99}",
+		"{\"minBitrateKbps\":20000}",
+		"{\"maxBitrateKbps\":500}",
+		"{\"bitrateStepKbps\":49}",
+		"{\"bitrateStepKbps\":5001}",
+		"{\"allowedResolutions\":[]}",
+		"{\"allowedResolutions\":[541]}",
+		"{\"allowedResolutions\":\"540\"}",
+		"{\"allowedFramerates\":[\"native\"]}",
+		"{\"allowedFramerates\":[30,30.5]}",
+		"{\"maxResolution\":0}",
+		"{\"maxResolution\":1}",
+		"{\"maxFramerate\":1081}",
+		"{\"discoveryEnabled\":1}",
+		"{\"allowCustomBitrate\":\"no\"}",
+		"{\"bitrateMatrixOverrides\":[]}",
+		"{\"bitrateMatrixOverrides\":{\"1080_60\":0}}",
+		"{\"bitrateMatrixOverrides\":{\"1080_60\":1000001}}",
+		"{\"bitrateMatrixOverrides\":{\"1080_60\":\"8000\"}}",
+	};
+	const char *before = row();
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct test_reply reply = test_patch(
+		    arena, node->port, STREAMING, admin.token, rows[i]);
+
+		cr_expect_eq(reply.status, 400, "%s: %d %s", rows[i],
+		    reply.status, reply.body);
+		cr_expect_str_eq(row(), before, "%s", rows[i]);
+	}
 }
