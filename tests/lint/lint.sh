@@ -26,6 +26,7 @@ awk -f tests/lint/sizes.awk $sources $headers || fail "sizes"
 awk -f tests/lint/text.awk $sources $headers || fail "text"
 sh tests/lint/lists.sh || fail "lists of Makefile.am"
 sh tests/lint/readmes.sh || fail "what READMEs name"
+sh tests/lint/events.sh || fail "the table of events"
 
 begin "every header compiles alone"
 printf '%s\n' $headers | grep -v '^tests/' | xargs -n 8 -P "$jobs" sh -c '
