@@ -8,7 +8,8 @@ static const char *const outcomes[] = {
 };
 static const char *const purged[] = {
 	"nonces", "s2s_requests", "sessions", "message_tombstones",
-	"reaction_tombstones", "typing_told", "dead_letters", "peer_rates",
+	"reaction_tombstones", "dm_departures", "events_heard", "dm_messages",
+	"dm_channels", "typing_told", "dead_letters", "peer_rates",
 	"fediverse_keys", "fediverse_fetches", "fediverse_inbound",
 	"federation_outbox", "federation_mutation_log", "conversation_events",
 	"user_events", NULL

@@ -39,6 +39,43 @@ DELETE FROM reaction_tombstones
          ORDER BY t.kept_since LIMIT $1))
    AND kept_since < now() - $2;
 
+-- name: sweep_departures :none
+DELETE FROM dm_departures
+ WHERE ctid = ANY (ARRAY(
+        SELECT d.ctid FROM dm_departures d
+         WHERE d.left_at < now() - $2 - (
+                SELECT make_interval(days => federation_relay_ttl_days) FROM instance_settings)
+         ORDER BY d.left_at LIMIT $1))
+   AND left_at < now() - $2;
+
+-- name: sweep_heard :none
+DELETE FROM events_heard
+ WHERE ctid = ANY (ARRAY(
+        SELECT h.ctid FROM events_heard h
+         WHERE h.heard_at < now() - $2 - (
+                SELECT make_interval(days => federation_relay_ttl_days) FROM instance_settings)
+         ORDER BY h.heard_at LIMIT $1))
+   AND heard_at < now() - $2;
+
+-- Groups that everybody has left go last: first what was said in them. While
+-- their rows are held nobody brings them back.
+-- name: sweep_group_messages :none
+WITH dead AS MATERIALIZED (
+    SELECT c.id FROM dm_channels c WHERE c.deleted_at < now() - $2
+     ORDER BY c.deleted_at LIMIT 100 FOR NO KEY UPDATE SKIP LOCKED)
+DELETE FROM dm_messages
+ WHERE id = ANY (ARRAY(
+        SELECT m.id FROM dead JOIN dm_messages m ON m.dm_channel_id = dead.id LIMIT $1));
+
+-- name: sweep_groups :none
+-- A few at a time: each takes its line of changes along.
+DELETE FROM dm_channels
+ WHERE deleted_at < now() - $2 AND id = ANY (ARRAY(
+        SELECT c.id FROM dm_channels c
+         WHERE c.deleted_at < now() - $2
+           AND NOT EXISTS (SELECT FROM dm_messages m WHERE m.dm_channel_id = c.id)
+         ORDER BY c.deleted_at LIMIT least($1, 100)));
+
 -- name: sweep_typing :none
 DELETE FROM typing_told
  WHERE told_at < now() - $2 AND ctid = ANY (ARRAY(

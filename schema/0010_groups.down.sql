@@ -1,3 +1,6 @@
+REVOKE SELECT (id, dm_channel_id), DELETE ON dm_messages FROM postrider_janitord;
+REVOKE DELETE ON dm_channels FROM postrider_janitord;
+DROP INDEX dm_channels_deleted;
 DROP TABLE events_heard;
 DROP TABLE dm_departures;
 

@@ -22,8 +22,13 @@ CREATE INDEX events_heard_by_age ON events_heard (heard_at);
 COMMENT ON TABLE events_heard IS
     'Events of other nodes that would do harm if they were applied twice.';
 
+-- Groups that everybody has left.
+CREATE INDEX dm_channels_deleted ON dm_channels (deleted_at) WHERE deleted_at IS NOT NULL;
+
 GRANT SELECT, INSERT, UPDATE, DELETE ON dm_departures, events_heard
     TO postrider_frontd, postrider_janitord;
+GRANT SELECT (id, dm_channel_id), DELETE ON dm_messages TO postrider_janitord;
+GRANT DELETE ON dm_channels TO postrider_janitord;
 
 -- ---- reactions, read states, typing ----
 

@@ -230,6 +230,16 @@ static const char *const old_and_young =
     "INSERT INTO dm_messages (id, dm_channel_id, user_id) VALUES (3, 2, 1);"
     "INSERT INTO reaction_tombstones SELECT 2 * n, 3, 1, 'x', now(), now() - "
     "interval '1 day' * n FROM unnest(ARRAY[29, 30.5, 31.5]) n;"
+    "INSERT INTO dm_departures SELECT 2, 1, now() - interval '32 days';"
+    "INSERT INTO events_heard SELECT 'https://a.example', 'member_add', n, "
+    "now() - interval '1 day' * n FROM unnest(ARRAY[29, 30.5, 31.5]) n;"
+    "INSERT INTO dm_channels (id, is_group, owner_id, deleted_at) SELECT "
+    "10 + n, true, 1, now() - interval '1 hour' * n "
+    "FROM unnest(ARRAY[23, 25]) n;"
+    "INSERT INTO dm_messages (dm_channel_id, user_id) SELECT id, 1 FROM "
+    "dm_channels, generate_series(1, 1500) WHERE is_group;"
+    "INSERT INTO conversation_events (conversation_id, seq, kind) SELECT "
+    "id, 1, 'x' FROM dm_channels WHERE is_group;"
     "INSERT INTO typing_told SELECT n, 1, now() - interval '1 hour' * n "
     "FROM unnest(ARRAY[0, 2]) n;"
     "INSERT INTO dead_letters (queue, why, died_at) SELECT 'outbox', 'x', "
@@ -265,6 +275,11 @@ Test(janitor, sweeps_what_is_over_in_bounded_batches_and_nothing_else)
 		{ "sessions",           1 },
 		{ "message_tombstones", 2 },
 		{ "reaction_tombstones", 2 },
+		{ "dm_departures",      0 },
+		{ "events_heard",       2 },
+		{ "dm_messages",        1501 },
+		{ "dm_channels",        2 },
+		{ "conversation_events", 1 },
 		{ "typing_told",        1 },
 		{ "dead_letters",       1 },
 		{ "peer_rates",         1 },

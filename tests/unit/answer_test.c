@@ -196,6 +196,9 @@ Test(reason, words_are_classed_in_one_table)
 		{ "create", "no such word",             REASON_ENTITY       },
 		{ "create", "",                         REASON_ENTITY       },
 		{ "create", REASON_UNANSWERED,          REASON_ENTITY       },
+		/* What entitles may come from a third node. */
+		{ "create", "unauthorized_source",      REASON_ENTITY       },
+		{ "member_remove", "unauthorized_source", REASON_ENTITY     },
 		{ "create", "attribution_mismatch",     REASON_NEVER        },
 		{ "x",      "unknown_event_type",       REASON_NEVER        },
 		{ "create", "missing_participants",     REASON_NEVER        },
