@@ -1,3 +1,4 @@
+#include "common/chat/directory.h"
 #include "common/chat/friend.h"
 #include "common/chat/friend_list.h"
 #include "common/federation/outbox_friend.h"
@@ -219,8 +220,62 @@ static bool friend_delete(struct request *req, struct err *err)
 	    announce(req, &news, err) && reply_success(req);
 }
 
+/* ---- finding people ---- */
+
+enum { PAGE_DEFAULT = 24, PAGE_MAX = 100, OFFSET_MAX = 1000000 };
+
+/* A whole number of the query, within its bounds; the fallback for anything
+ * else. */
+static int64_t query_number(const struct request *req, const char *name,
+    int64_t fallback, int64_t min, int64_t max)
+{
+	const char *text = query_text(req, name);
+	size_t len = strlen(text);
+	int64_t number;
+
+	if (len == 0 || len > 12 || strspn(text, "0123456789") != len)
+		return fallback;
+	number = strtoll(text, NULL, 10);
+	if (number < min)
+		return min;
+	return number < max ? number : max;
+}
+
+static bool words_read(
+    const struct request *req, const char **words, struct err *err)
+{
+	*words = json_trim(req->arena, query_text(req, "q"));
+	return json_units(*words) <= DIRECTORY_QUERY_MAX ||
+	    err_set(err, ERR_INVALID, "q is too long");
+}
+
+/* GET /api/social/search */
+static bool search_get(struct request *req, struct err *err)
+{
+	const char *words, *json;
+
+	return words_read(req, &words, err) &&
+	    directory_search_json(req->tx, req->user.id, words, &json, err) &&
+	    reply_json(req, 200, json);
+}
+
+/* GET /api/social/discover */
+static bool discover_get(struct request *req, struct err *err)
+{
+	int64_t limit = query_number(req, "limit", PAGE_DEFAULT, 1, PAGE_MAX);
+	int64_t offset = query_number(req, "offset", 0, 0, OFFSET_MAX);
+	const char *words, *json;
+
+	return words_read(req, &words, err) &&
+	    directory_browse_json(
+		req->tx, req->user.id, words, limit, offset, &json, err) &&
+	    reply_json(req, 200, json);
+}
+
 /* clang-format off */
 const struct route social_routes[] = {
+	{ "GET",    "/api/social/search",       USER, 1024,     30, 60000, search_get },
+	{ "GET",    "/api/social/discover",     USER, 1024,     30, 60000, discover_get },
 	{ "GET",    "/api/social/friends",      USER, 1024,     0, 0, friends_get },
 	{ "DELETE", "/api/social/friends/:id",  USER, 1024,     0, 0, friend_delete },
 	{ "GET",    "/api/social/requests",     USER, 1024,     0, 0, requests_get },

@@ -303,6 +303,94 @@ Test(friend, people_of_other_nodes_are_named_with_their_host)
 	cr_expect_eq(reply.status, 400, "%s", reply.body);
 }
 
+/* ---- finding people ---- */
+
+static struct test_reply find(const char *path)
+{
+	struct test_reply reply =
+	    test_get(arena, node->port, path, alice.token);
+
+	cr_assert_eq(reply.status, 200, "%s: %s", path, reply.body);
+	return reply;
+}
+
+static size_t found(const char *query)
+{
+	struct test_reply reply =
+	    find(arena_printf(arena, "/api/social/search?q=%s", query));
+
+	return json_count(test_json(arena, &reply, ""));
+}
+
+Test(friend, people_are_found_by_part_of_a_name)
+{
+	test_db_script(node->database,
+	    "INSERT INTO users (username, display_name, password_hash)"
+	    " SELECT 'robot' || n, 'Machine ' || n, '!'"
+	    " FROM generate_series(1, 12) n;"
+	    "INSERT INTO users (username, display_name, password_hash,"
+	    " home_instance) VALUES ('9@far.test', 'Zoe_100%', '!',"
+	    " 'far.test');"
+	    "UPDATE users SET is_deleted = true WHERE username = 'carol'");
+	cr_expect_eq(found(""), 0);
+	cr_expect_eq(found("%20"), 0);
+	cr_expect_eq(found("BO"), 10);
+	cr_expect_eq(found("Bob"), 1);
+	cr_expect_eq(found("mAcHiNe%2012"), 1);
+	cr_expect_eq(found("far.test"), 1);
+	cr_expect_eq(found("_100%25"), 1);
+	cr_expect_eq(found("%25"), 1);
+	cr_expect_eq(found("alice"), 0);
+	cr_expect_eq(found("carol"), 0);
+	cr_expect_eq(test_get(arena, node->port,
+			 arena_printf(arena, "/api/social/search?q=%0300d", 7),
+			 alice.token)
+			 .status,
+	    400);
+}
+
+Test(friend, those_who_want_to_be_found_are_listed)
+{
+	struct test_reply reply;
+
+	test_db_script(node->database,
+	    "INSERT INTO users (username, password_hash, created_at) VALUES"
+	    " ('dave', '!', now() + interval '1 minute'),"
+	    " ('erin', '!', now() + interval '2 minutes');"
+	    "INSERT INTO users (username, password_hash, home_instance)"
+	    " VALUES ('9@far.test', '!', 'far.test');"
+	    "INSERT INTO users (username, password_hash, discoverable)"
+	    " VALUES ('shy', '!', false)");
+	befriend(&alice, &bob);
+	test_db_script(node->database,
+	    "INSERT INTO friends (user_id, friend_id) SELECT a.id, b.id"
+	    " FROM users a, users b WHERE a.username = 'carol'"
+	    " AND b.username = 'bob'");
+	ask(&alice, &carol);
+	reply = find("/api/social/discover");
+	cr_expect_eq(test_number(arena, &reply, "total"), 4);
+	cr_expect_eq(json_count(test_json(arena, &reply, "users")), 4);
+	cr_expect_str_eq(test_text(arena, &reply, "users.0.username"), "carol");
+	cr_expect_eq(
+	    test_number(arena, &reply, "users.0.mutualFriendCount"), 1);
+	cr_expect_str_eq(test_text(arena, &reply, "users.0.relationship"),
+	    "outbound_pending");
+	cr_expect_not_null(test_text(arena, &reply, "users.0.requestId"));
+	cr_expect_str_eq(test_text(arena, &reply, "users.1.username"), "erin");
+	cr_expect_str_eq(
+	    test_text(arena, &reply, "users.3.relationship"), "friends");
+	cr_expect_null(test_json(arena, &reply, "users.3.requestId"));
+	reply = find("/api/social/discover?limit=1&offset=1&q=");
+	cr_expect_eq(test_number(arena, &reply, "total"), 4);
+	cr_expect_str_eq(test_text(arena, &reply, "users.0.username"), "dave");
+	reply = find("/api/social/discover?q=ERI&limit=0&offset=x");
+	cr_expect_eq(json_count(test_json(arena, &reply, "users")), 1);
+	test_db_script(node->database,
+	    "UPDATE instance_settings SET discovery_enabled = false");
+	reply = find("/api/social/discover");
+	cr_expect_str_eq(reply.body, "{\"users\":[],\"total\":0}");
+}
+
 /* ---- many at once ---- */
 
 enum { CROWD = 12 };
