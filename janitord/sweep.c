@@ -121,6 +121,8 @@ static const struct task tasks[] = {
 	{ "dm_channels",         purge,  &SQL_sweep_groups,      DAY_MS, NULL, 1 },
 	{ "typing_told",         purge,  &SQL_sweep_typing,      HOUR_MS, NULL, 1 },
 	{ "dead_letters",        purge,  &SQL_sweep_dead_letters, 0, &janitord_conf.dead_letters_kept, 1 },
+	{ "fediverse_outbound_queue", purge, &SQL_sweep_activities_delivered, 7 * (int64_t)DAY_MS, NULL, 1 },
+	{ "fediverse_outbound_queue", purge, &SQL_sweep_activities_ended, 0, &janitord_conf.dead_letters_kept, 1 },
 	{ "peer_rates",          purge,  &SQL_sweep_rates,       HOUR_MS, NULL, 1 },
 	{ "fediverse_keys",      purge,  &SQL_sweep_keys,        30 * (int64_t)DAY_MS, NULL, 1 },
 	{ "fediverse_keys",      purge,  &SQL_sweep_missing_keys, HOUR_MS, NULL, 1 },

@@ -87,6 +87,21 @@ DELETE FROM dead_letters
         SELECT d.ctid FROM dead_letters d WHERE d.died_at < now() - $2
          ORDER BY d.died_at LIMIT $1));
 
+-- name: sweep_activities_delivered :none
+-- Kept for a while: an activity that is enqueued again is known by its row.
+DELETE FROM fediverse_outbound_queue
+ WHERE status = 'delivered' AND delivered_at < now() - $2 AND ctid = ANY (ARRAY(
+        SELECT q.ctid FROM fediverse_outbound_queue q
+         WHERE q.status = 'delivered' AND q.delivered_at < now() - $2
+         ORDER BY q.delivered_at LIMIT $1));
+
+-- name: sweep_activities_ended :none
+DELETE FROM fediverse_outbound_queue
+ WHERE status IN ('failed', 'dead') AND created_at < now() - $2 AND ctid = ANY (ARRAY(
+        SELECT q.ctid FROM fediverse_outbound_queue q
+         WHERE q.status IN ('failed', 'dead') AND q.created_at < now() - $2
+         ORDER BY q.created_at LIMIT $1));
+
 -- name: sweep_rates :none
 DELETE FROM peer_rates
  WHERE since < now() - $2 AND ctid = ANY (ARRAY(

@@ -217,6 +217,7 @@ struct fediverse *fediverse_new(const struct fediverse_def *def)
 	all->def = *def;
 	all->client = client_new(def->loop, &def->client);
 	all->keys = fediverse_keys_new();
+	all->probes = fediverse_probes_new(all);
 	all->tick = loop_timer_new(def->loop, on_tick, all);
 	all->renew = loop_timer_new(def->loop, on_renew, all);
 	all->patience = loop_timer_new(def->loop, on_patience, all);
@@ -245,6 +246,7 @@ void fediverse_free(struct fediverse **fediverse)
 		return;
 	assert(!all->client && !all->domains && all->pending == 0);
 	fediverse_keys_free(&all->keys);
+	fediverse_probes_free(&all->probes);
 	loop_timer_free(&all->tick);
 	loop_timer_free(&all->renew);
 	loop_timer_free(&all->patience);

@@ -275,22 +275,23 @@ static int places(const struct fediverse_domain *d)
 	return all->away >= most / 2 && d->room > 1 ? 1 : d->room;
 }
 
+static void leave(struct fediverse_domain *d, struct attempt *a)
+{
+	DL_DELETE(d->ready, a);
+	d->ready_count--;
+	DL_APPEND(d->away, a);
+	d->away_count++;
+	d->all->away++;
+}
+
 static void begin_ready(struct fediverse_domain *d)
 {
 	/* A probe is alone until it is known what came of it. */
 	if (d->room == 1 && (d->ended_count > 0 || d->stepping))
 		return;
-	while (d->ready && d->away_count < (size_t)places(d)) {
-		struct attempt *a = d->ready;
-
-		if (!attempt_begin(a))
-			return;
-		DL_DELETE(d->ready, a);
-		d->ready_count--;
-		DL_APPEND(d->away, a);
-		d->away_count++;
-		d->all->away++;
-	}
+	while (d->ready && d->away_count < (size_t)places(d) &&
+	    attempt_begin(d->ready))
+		leave(d, d->ready);
 }
 
 static bool wants_step(const struct fediverse_domain *d)

@@ -17,6 +17,7 @@
 #include "outboxd/outboxd.h"
 
 struct fediverse_domain;
+struct fediverse_probes;
 
 struct attempt {
 	struct fediverse_domain *domain;
@@ -69,6 +70,7 @@ struct fediverse {
 	struct loop_timer *kick; /* a place became free */
 	struct fediverse_domain *domains;
 	struct fediverse_keys *keys;
+	struct fediverse_probes *probes;
 	int64_t held;
 	int64_t away; /* attempts on the way, of all domains */
 	int64_t numbers;
@@ -92,6 +94,12 @@ void fediverse_look(struct fediverse *all);
 /* ---- fediverse_keeping.c ---- */
 
 void fediverse_renew(struct fediverse *all);
+
+/* ---- fediverse_probe.c ---- */
+
+/* Asks the dead for a sign of life, now and then, once it is up. */
+struct fediverse_probes *fediverse_probes_new(struct fediverse *all);
+void fediverse_probes_free(struct fediverse_probes **probes);
 
 /* ---- fediverse_domain.c ---- */
 

@@ -15,6 +15,9 @@ ALTER TABLE fediverse_outbound_queue
     -- bounds of their own.
     ADD COLUMN unauthorized integer NOT NULL DEFAULT 0,
     ADD COLUMN unresolved integer NOT NULL DEFAULT 0,
+    -- One bad row must not stop all others: its domain has to fit as a key.
+    ADD CONSTRAINT fediverse_outbound_queue_domain_check
+        CHECK (length(target_domain) BETWEEN 1 AND 260),
     ALTER COLUMN created_at SET DEFAULT clock_timestamp(),
     ALTER COLUMN id SET DEFAULT gen_random_uuid();
 COMMENT ON TABLE fediverse_outbound_queue IS
@@ -28,6 +31,11 @@ CREATE INDEX fediverse_outbound_by_domain
     ON fediverse_outbound_queue
         (target_domain COLLATE "C", next_retry_at NULLS FIRST, created_at, seq)
     WHERE status = 'pending';
+-- What is over, for whoever sweeps.
+CREATE INDEX fediverse_outbound_delivered
+    ON fediverse_outbound_queue (delivered_at) WHERE status = 'delivered';
+CREATE INDEX fediverse_outbound_ended
+    ON fediverse_outbound_queue (created_at) WHERE status IN ('failed', 'dead');
 
 -- ---- domains ----
 
@@ -49,6 +57,7 @@ CREATE TABLE fediverse_domains (
     -- brings it back.
     gone boolean NOT NULL DEFAULT false,
     died_at timestamptz,
+    probed_at timestamptz,
     -- Which signatures it takes, as far as we know; what an operator wants.
     style text CHECK (style IN ('cavage', 'rfc9421')),
     style_at timestamptz,
@@ -209,6 +218,7 @@ REVOKE ALL ON FUNCTION fediverse_domain_of(text), fediverse_is_object(text),
 GRANT EXECUTE ON FUNCTION fediverse_enqueue(text, text, text, uuid, text, boolean)
     TO postrider_app, postrider_frontd, postrider_outboxd;
 GRANT EXECUTE ON FUNCTION fediverse_revive(text) TO postrider_frontd, postrider_operator;
+GRANT EXECUTE ON FUNCTION fediverse_is_object(text), fediverse_revive(text) TO postrider_outboxd;
 GRANT SELECT, INSERT, UPDATE ON fediverse_domains TO postrider_outboxd;
 GRANT SELECT ON fediverse_domains, fediverse_gone_inboxes TO postrider_frontd;
 GRANT INSERT, UPDATE ON fediverse_gone_inboxes TO postrider_outboxd;

@@ -259,6 +259,18 @@ bool outbound_release(
 	    v_text(lease->token));
 }
 
+bool outbound_probe(struct tx *tx, int64_t room, int64_t every_ms,
+    struct rows *domains, struct err *err)
+{
+	return sql_many(tx, &SQL_outbound_probe, lease_shape, domains, err,
+	    v_int(room), v_span(every_ms));
+}
+
+bool outbound_revive(struct tx *tx, const char *domain, struct err *err)
+{
+	return sql_none(tx, &SQL_outbound_revive, err, v_text(domain));
+}
+
 bool outbound_read(struct tx *tx, const struct outbound_domain *domain,
     int64_t limit, const char *const *under_way, size_t under_way_count,
     struct rows *items, struct err *err)

@@ -141,4 +141,12 @@ MUST_CHECK bool outbound_read(struct tx *tx,
 MUST_CHECK bool outbound_release(
     struct tx *tx, const struct outbound_lease *lease, struct err *err);
 
+/* Dead domains that nobody has asked for a sign of life for a while, at most
+ * room; they count as asked. Leases without a token. */
+MUST_CHECK bool outbound_probe(struct tx *tx, int64_t room, int64_t every_ms,
+    struct rows *domains, struct err *err);
+/* It lives. */
+MUST_CHECK bool outbound_revive(
+    struct tx *tx, const char *domain, struct err *err);
+
 #endif

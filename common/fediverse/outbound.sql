@@ -11,8 +11,10 @@ SELECT q.id::text AS id, q.activity_id, q.payload_json, q.target_inbox, q.target
        q.transport, q.shared, q.unauthorized::bigint AS unauthorized,
        q.unresolved::bigint AS unresolved, a.username AS actor_name,
        coalesce(a.is_instance, false) AS actor_is_instance, a.key_made_at,
-       a.deleted_at IS NOT NULL
-           AND q.payload_json::json ->> 'type' IS DISTINCT FROM 'Delete' AS silenced
+       CASE WHEN a.deleted_at IS NULL THEN false
+            WHEN fediverse_is_object(q.payload_json)
+                THEN q.payload_json::json ->> 'type' IS DISTINCT FROM 'Delete'
+            ELSE true END AS silenced
   FROM fediverse_outbound_queue q
   LEFT JOIN fediverse_actors a ON a.id = q.actor_user_id
  WHERE q.id = $1::text::uuid;
@@ -169,8 +171,10 @@ SELECT q.id::text AS id, q.activity_id, q.payload_json, q.target_inbox, q.target
        q.transport, q.shared, q.unauthorized::bigint AS unauthorized,
        q.unresolved::bigint AS unresolved, a.username AS actor_name,
        coalesce(a.is_instance, false) AS actor_is_instance, a.key_made_at,
-       a.deleted_at IS NOT NULL
-           AND q.payload_json::json ->> 'type' IS DISTINCT FROM 'Delete' AS silenced
+       CASE WHEN a.deleted_at IS NULL THEN false
+            WHEN fediverse_is_object(q.payload_json)
+                THEN q.payload_json::json ->> 'type' IS DISTINCT FROM 'Delete'
+            ELSE true END AS silenced
   FROM due JOIN fediverse_outbound_queue q USING (id)
   LEFT JOIN fediverse_actors a ON a.id = q.actor_user_id
  ORDER BY due.created_at, due.seq
@@ -181,3 +185,19 @@ SELECT q.id::text AS id, q.activity_id, q.payload_json, q.target_inbox, q.target
 UPDATE fediverse_domains
    SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
  WHERE domain = $1 AND lease_token = $2::text::uuid;
+
+-- name: outbound_probe :many
+-- $1 how many, $2 how often
+-- Dead for long, but not gone: whoever asks has marked that it does.
+WITH due AS MATERIALIZED (
+    SELECT d.domain FROM fediverse_domains d
+     WHERE d.state = 'dead' AND NOT d.gone AND greatest(d.died_at, d.probed_at) < now() - $2
+       AND (SELECT s.fediverse FROM instance_settings s)
+     ORDER BY greatest(d.died_at, d.probed_at)
+     LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE fediverse_domains d SET probed_at = now()
+  FROM due WHERE d.domain = due.domain
+RETURNING d.domain, '' AS token;
+
+-- name: outbound_revive :none
+SELECT fediverse_revive($1);

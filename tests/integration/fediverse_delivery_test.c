@@ -339,6 +339,34 @@ Test(fediverse_delivery, a_deleted_actor_sends_only_its_last_words)
 	cr_expect_eq(test_peer_count(receiver, NULL), 1);
 }
 
+/* Written past the function, by whoever may. */
+Test(fediverse_delivery, rows_that_make_no_sense_stop_nobody)
+{
+	test_db_script(site.db,
+	    arena_printf(arena,
+		"INSERT INTO fediverse_actors (id, username, public_key_pem, "
+		"private_key, deleted_at) VALUES "
+		"('11111111-1111-1111-1111-111111111111', 'gone', '', '', "
+		"now()),"
+		"('22222222-2222-2222-2222-222222222222', 'odd', '', 'x', "
+		"NULL);"
+		"INSERT INTO fediverse_outbound_queue (activity_id, "
+		"payload_json, target_inbox, target_domain, actor_user_id) "
+		"SELECT 'n' || n, 'no json', 'no inbox', 'far.localhost:%d',"
+		" actor::uuid FROM unnest(ARRAY["
+		"'11111111-1111-1111-1111-111111111111', NULL, "
+		"'22222222-2222-2222-2222-222222222222', '%s']) "
+		"WITH ORDINALITY AS a (actor, n)",
+		test_peer_port(receiver), site.actor.id));
+	expect(owe("a1", INBOX), "status = 'delivered'");
+	cr_expect(fediverse_until(&site,
+	    "(SELECT count(*) = 4 FROM fediverse_outbound_queue "
+	    "WHERE status = 'failed' AND attempts = 0)",
+	    FEDIVERSE_SOON_MS));
+	cr_expect_not(fediverse_until(&site,
+	    "EXISTS (SELECT FROM fediverse_domains WHERE failures > 0)", 0));
+}
+
 Test(fediverse_delivery, a_row_without_an_actor_cannot_be_signed)
 {
 	const char *id = test_db_text(arena, site.db,

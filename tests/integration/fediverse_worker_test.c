@@ -282,6 +282,40 @@ Test(fediverse_worker, a_row_that_came_too_late_is_buried)
 	cr_expect_eq(test_daemon_stop(outboxd), 0);
 }
 
+/* Asked once a week; the gone and those that died lately are not. */
+Test(fediverse_worker, a_dead_server_that_answers_lives_again)
+{
+	struct test_daemon *outboxd;
+	int port = test_peer_port(receiver);
+
+	test_db_script(site.db,
+	    arena_printf(arena,
+		"INSERT INTO fediverse_domains (domain, state, gone, died_at, "
+		"probed_at, failure_days) VALUES "
+		"('long.localhost:%d', 'dead', false, now() - '15 "
+		"d'::interval, "
+		"now() - '8 d'::interval, 7),"
+		"('asked.localhost:%d', 'dead', false, now() - '15 "
+		"d'::interval, "
+		"now() - '6 d'::interval, 7),"
+		"('gone.localhost:%d', 'dead', true, now() - '15 d'::interval, "
+		"NULL, 7),"
+		"('mute.localhost:1', 'dead', false, now() - '8 d'::interval, "
+		"NULL, 7)",
+		port, port, port));
+	outboxd = fediverse_outboxd(&site);
+	cr_assert(test_peer_got(
+	    receiver, "/.well-known/nodeinfo", 1, FEDIVERSE_SOON_MS));
+	cr_expect(fediverse_until(&site,
+	    "(SELECT string_agg(split_part(domain, '.', 1) || ' ' || state, ', "
+	    "' "
+	    "ORDER BY domain) FROM fediverse_domains) = "
+	    "'asked dead, gone dead, long closed, mute dead'",
+	    FEDIVERSE_SOON_MS));
+	cr_expect_eq(test_peer_count(receiver, NULL), 1);
+	cr_expect_eq(test_daemon_stop(outboxd), 0);
+}
+
 /* ---- many ---- */
 
 Test(fediverse_worker, a_server_gets_four_requests_at_a_time)

@@ -244,6 +244,12 @@ static const char *const old_and_young =
     "FROM unnest(ARRAY[0, 2]) n;"
     "INSERT INTO dead_letters (queue, why, died_at) SELECT 'outbox', 'x', "
     "now() - interval '1 day' * n FROM unnest(ARRAY[89, 91]) n;"
+    "INSERT INTO fediverse_outbound_queue (activity_id, payload_json, "
+    "target_inbox, target_domain, status, created_at, delivered_at) SELECT "
+    "state || n, '{}', 'i', 'd', state, now() - interval '1 day' * n, "
+    "CASE state WHEN 'delivered' THEN now() - interval '1 day' * n END "
+    "FROM unnest(ARRAY[6, 8, 89, 91]) n, "
+    "unnest(ARRAY['pending', 'delivered', 'failed', 'dead']) state;"
     "INSERT INTO peer_rates SELECT n, now() - interval '1 hour' * n, 1 "
     "FROM unnest(ARRAY[0, 2]) n;"
     "INSERT INTO fediverse_keys (key_id, owner, pem, fetched_at) SELECT "
@@ -282,6 +288,7 @@ Test(janitor, sweeps_what_is_over_in_bounded_batches_and_nothing_else)
 		{ "conversation_events", 1 },
 		{ "typing_told",        1 },
 		{ "dead_letters",       1 },
+		{ "fediverse_outbound_queue", 4 + 1 + 3 + 3 },
 		{ "peer_rates",         1 },
 		{ "fediverse_keys",     2 },
 		{ "fediverse_fetches",  1 },

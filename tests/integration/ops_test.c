@@ -87,7 +87,6 @@ static const struct right rights[] = {
 	{ "postrider_frontd",   "SELECT * FROM fediverse_receive()", DENIED },
 	{ "postrider_frontd",   "DELETE FROM fediverse_actors", DENIED },
 	{ "postrider_outboxd",  "UPDATE fediverse_actors SET private_key = ''", DENIED },
-	{ "postrider_outboxd",  "SELECT fediverse_revive('far.example')", DENIED },
 	{ "postrider_filed",    "SELECT * FROM federation_file_queue", "" },
 	{ "postrider_filed",    "SELECT * FROM users", DENIED },
 	{ "postrider_filed",    "UPDATE dm_messages SET content = ''", DENIED },
