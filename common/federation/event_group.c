@@ -361,7 +361,7 @@ static bool join_groups(struct relay_range *run, struct err *err)
 {
 	struct arena *arena = tx_arena(run->tx);
 	struct relay_event **joined =
-	    arena_array(arena, run->count, sizeof(*joined));
+	    arena_array(arena, run->count, sizeof(struct relay_event *));
 	struct membership *joins =
 	    arena_array(arena, run->count, sizeof(*joins));
 	struct rows departures;

@@ -56,10 +56,7 @@ static bool telling_open(
 	    !outbox_people(t->tx, names, COUNT(names), &t->people, err))
 		return false;
 	t->actor = named(t, actor);
-	if (t->actor->home_instance)
-		targets_add(&t->targets, t->actor->home_instance);
-	else
-		targets_add_people(&t->targets, &t->members);
+	targets_add_for(&t->targets, t->actor, &t->members);
 	return true;
 }
 
@@ -174,6 +171,49 @@ bool outbox_add_start(struct tx *tx, const struct outbox_group *group,
 	if (count == 0)
 		told[count++] = first;
 	return tell_joins(&t, told, count, err);
+}
+
+struct arrival {
+	int64_t channel;
+};
+
+static const struct shape arrival_shape[] = {
+	SHAPE(ID, struct arrival, channel, NULL),
+	SHAPE_END(struct arrival),
+};
+
+static bool tell_arrival(struct tx *tx, const struct outbox_group *group,
+    int64_t person, const struct targets *fresh, struct err *err)
+{
+	struct telling t = { .tx = tx, .group = group };
+
+	if (!group_federate(tx, group->channel, err) ||
+	    !telling_open(&t, person, 0, err))
+		return false;
+	t.targets = *fresh;
+	return tell_joins(&t, &person, 1, err);
+}
+
+bool outbox_add_arrival(struct tx *tx, const struct node *node, int64_t person,
+    const struct targets *fresh, struct err *err)
+{
+	struct rows rows;
+	const struct arrival *all;
+
+	if (!sql_many(tx, &SQL_outbox_arrivals, arrival_shape, &rows, err,
+		v_id(person)))
+		return false;
+	all = rows.items;
+	for (size_t i = 0; i < rows.count; i++) {
+		const struct outbox_group group = {
+			.node = node,
+			.channel = all[i].channel,
+		};
+
+		if (!tell_arrival(tx, &group, person, fresh, err))
+			return false;
+	}
+	return true;
 }
 
 /* ---- leaving, passing on ---- */

@@ -12,7 +12,7 @@
 #define POSTRIDER_OUTBOX_GROUP_H
 
 #include "common/chat/group.h"
-#include "common/federation/node.h"
+#include "common/federation/outbox.h"
 
 /* The group as others are told of it; except_host may be NULL. */
 struct outbox_group {
@@ -29,6 +29,10 @@ MUST_CHECK bool outbox_add_joins(struct tx *tx,
  * elsewhere, or of one of the others when only accounts are. */
 MUST_CHECK bool outbox_add_start(struct tx *tx,
     const struct outbox_group *group, int64_t owner, struct err *err);
+/* One of ours has got accounts at these nodes: member_add of himself, for the
+ * groups that are ours to tell of. */
+MUST_CHECK bool outbox_add_arrival(struct tx *tx, const struct node *node,
+    int64_t person, const struct targets *fresh, struct err *err);
 /* member_remove, before it is done: who leaves is among those told. */
 MUST_CHECK bool outbox_add_leave(struct tx *tx,
     const struct outbox_group *group, const struct membership *leave,

@@ -2,6 +2,7 @@
 
 #include "common/base/id.h"
 #include "common/chat/profile_text.h"
+#include "common/federation/outbox_group.h"
 
 #include "common/federation/outbox_profile.sql.h"
 
@@ -108,5 +109,7 @@ bool outbox_introduce(struct tx *tx, const struct node *node,
 	for (size_t i = 0; i < declared.count; i++)
 		if (!targets_have(&known, declared.hosts[i]))
 			targets_add(&fresh, declared.hosts[i]);
-	return fresh.count == 0 || add(tx, node, user, &fresh, err);
+	return fresh.count == 0 ||
+	    (add(tx, node, user, &fresh, err) &&
+		outbox_add_arrival(tx, node, user->id, &fresh, err));
 }

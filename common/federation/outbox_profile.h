@@ -18,7 +18,7 @@ MUST_CHECK bool outbox_add_profile(struct tx *tx, const struct node *node,
     const struct user *user, struct err *err);
 
 /* For the hosts that now stand in his replicated_instances and did not stand
- * in those before: his profile as it is. */
+ * in those before: his profile as it is, and the groups of ours he is in. */
 MUST_CHECK bool outbox_introduce(struct tx *tx, const struct node *node,
     const struct user *user, const char *before, struct err *err);
 

@@ -237,6 +237,25 @@ Test(three, what_ours_do_elsewhere_goes_on_from_their_home_only)
 	cr_expect_eq(three_got(three, three->sol, NULL, NULL), 0);
 }
 
+Test(three, a_new_account_elsewhere_brings_its_groups_along)
+{
+	const char *sol = test_peer_origin(three->sol);
+
+	cr_expect_eq(three_got(three, three->sol, NULL, NULL), 0);
+	cr_assert_eq(
+	    three_call(three, NOVA, &three->alice, "PATCH", "/api/users/@me",
+		arena_printf(three->arena,
+		    "{\"replicatedInstances\":[{\"origin\":\"%s\","
+		    "\"username\":\"alice@nova.localhost\"}]}",
+		    sol)),
+	    200);
+	three_say(three, NOVA, &three->alice, "there, too");
+	until_quiet();
+	cr_expect_eq(
+	    three_got(three, three->sol, "member_add", three->alice.id), 1);
+	cr_expect_eq(three_got(three, three->sol, "create", "there, too"), 1);
+}
+
 /* ---- a peer that plays false ---- */
 
 static const char *state_of(struct world *world)
