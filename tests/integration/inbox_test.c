@@ -410,3 +410,49 @@ Test(inbox, it_is_404_while_the_setting_is_off_and_410_for_the_deleted)
 	cr_expect_eq(deliver(.path = "/users/alice/inbox").status, 404);
 	cr_expect_eq(inbox_number(&site, TAKEN), 0);
 }
+
+/* A Create whose actor, id and key are all at the origin. */
+static int deliver_from(const char *origin)
+{
+	return deliver(.key_id = arena_printf(
+			   site.arena, "%s/users/bob#main-key", origin),
+	    .body = arena_printf(site.arena,
+		"{\"id\":\"%s/1\",\"type\":\"Create\","
+		"\"actor\":\"%s/users/bob\",\"object\":{}}",
+		origin, origin))
+	    .status;
+}
+
+Test(inbox, addresses_inside_are_never_asked)
+{
+	static const char *const guarded[] = { "allow_private_addresses=off",
+		NULL };
+	static const struct {
+		const char *host;
+		int status;
+	} rows[] = {
+		{ "http://127.0.0.1", 401 },
+		{ "http://[::1]", 401 },
+		{ "http://luna.localhost", 401 },
+		{ "https://127.0.0.1", 401 },
+		{ "https://10.0.0.1", 401 },
+		{ "https://[::ffff:127.0.0.1]", 400 },
+		{ "http://10.0.0.1", 400 },
+		{ "http://example.com", 400 },
+		{ "https://u:p@luna.localhost", 400 },
+		{ "ftp://luna.localhost", 400 },
+		{ "file://", 400 },
+	};
+
+	cr_assert_eq(test_daemon_stop(site.world->outboxd), 0);
+	site.world->outboxd = test_outboxd(site.world->node, guarded);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		int status = deliver_from(arena_printf(site.arena, "%s:%d",
+		    rows[i].host, test_peer_port(site.luna)));
+
+		cr_expect_eq(
+		    status, rows[i].status, "%s: %d", rows[i].host, status);
+	}
+	cr_expect_eq(test_peer_count(site.luna, NULL), 0);
+	cr_expect_eq(inbox_number(&site, TAKEN), 0);
+}
