@@ -16,6 +16,7 @@ struct claim {
 	uint64_t epoch;
 	int64_t room;
 	int64_t started;
+	bool wholly;
 	int64_t took_ms;
 	uint64_t hints;
 	bool may_linger;
@@ -51,8 +52,13 @@ static void claim_run(void *item, void *state)
 	const struct drain_lease *leases;
 	struct rows rows;
 
-	claim->failed = !drain_claim(worker->conn, claim->arena, def->self->id,
-	    claim->room, &rows, &claim->err);
+	claim->failed = !drain_claim(worker->conn, claim->arena,
+	    &(const struct drain_claim){
+		.worker = def->self->id,
+		.room = claim->room,
+		.wholly = claim->wholly,
+	    },
+	    &rows, &claim->err);
 	claim->took_ms = clock_steady_ms() - claim->started;
 	if (claim->failed)
 		return;
@@ -109,6 +115,9 @@ static void claim_begin(struct deliverer *all)
 	claim->room = outboxd_conf.peers_max - all->held;
 	claim->started = clock_steady_ms();
 	claim->hints = all->hints;
+	claim->wholly = claim->started - all->wholly_at >= DRAIN_WHOLLY_MS;
+	if (claim->wholly)
+		all->wholly_at = claim->started;
 	claim->may_linger = !all->crowded;
 	claim->uncounted = all->silent_count == SILENT_MAX;
 	if (!work_submit(all->def.pool, claim_run, claim_done, claim)) {
@@ -223,6 +232,7 @@ struct deliverer *deliver_new(const struct deliver_def *def)
 		abort();
 	all->def = *def;
 	all->pace = pace_new();
+	all->wholly_at = clock_steady_ms();
 	all->tick = loop_timer_new(def->loop, on_tick, all);
 	all->renew = loop_timer_new(def->loop, on_renew, all);
 	all->patience = loop_timer_new(def->loop, on_patience, all);

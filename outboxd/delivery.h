@@ -72,10 +72,11 @@ struct deliverer {
 	int64_t silent[SILENT_MAX];
 	size_t silent_count;
 	uint64_t hints;
-	uint64_t epoch; /* of the lock: what an earlier one leased is void */
-	size_t pending; /* work of ours beside the deliveries */
-	bool locked;	/* our lock is held */
-	bool up;	/* and nothing of an earlier one is left */
+	int64_t wholly_at; /* steady ms: last claim that relied on no floor */
+	uint64_t epoch;	   /* of the lock: what an earlier one leased is void */
+	size_t pending;	   /* work of ours beside the deliveries */
+	bool locked;	   /* our lock is held */
+	bool up;	   /* and nothing of an earlier one is left */
 	bool claiming;
 	bool claim_again;
 	bool crowded; /* the last look found no room for all */

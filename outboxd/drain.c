@@ -5,6 +5,7 @@
 #include "common/queue/lease.h"
 #include "outboxd/drain.sql.h"
 #include "outboxd/figures.h"
+#include "outboxd/reading.h"
 #include "outboxd/settle.h"
 
 /* A peer with entries that may not go yet is looked at again after this. */
@@ -22,30 +23,13 @@ static const struct shape lease_shape[] = {
 	SHAPE(TEXT,  struct drain_lease, status, NULL),
 	SHAPE(BYTES, struct drain_lease, hmac_secret, NULL),
 	SHAPE(INT,   struct drain_lease, presented_through, NULL),
+	SHAPE(INT,   struct drain_lease, empty_through, NULL),
 	SHAPE(INT,   struct drain_lease, transport_failures, NULL),
 	SHAPE(INT,   struct drain_lease, auth_failures, NULL),
 	SHAPE(INT,   struct drain_lease, retry_batch_limit, NULL),
 	SHAPE(INT,   struct drain_lease, remote_max_upload_size, NULL),
 	SHAPE(INT,   struct drain_lease, accepted_ms, NULL),
 	SHAPE_END(struct drain_lease),
-};
-
-static const struct shape entry_shape[] = {
-	SHAPE(ID,   struct entry, id, NULL),
-	SHAPE(TEXT, struct entry, context_type, NULL),
-	SHAPE(TEXT, struct entry, context_id, NULL),
-	SHAPE(TEXT, struct entry, event_type, NULL),
-	SHAPE(TEXT, struct entry, entity_id, NULL),
-	SHAPE(TEXT, struct entry, payload, NULL),
-	SHAPE(INT,  struct entry, encryption_version, NULL),
-	SHAPE(TIME, struct entry, created_at, NULL),
-	SHAPE(TIME, struct entry, expires_at, NULL),
-	SHAPE(TIME, struct entry, retry_at, NULL),
-	SHAPE(INT,  struct entry, refusals, NULL),
-	SHAPE(TEXT, struct entry, reason, NULL),
-	SHAPE(TEXT, struct entry, snapshot, NULL),
-	SHAPE(BOOL, struct entry, late, NULL),
-	SHAPE_END(struct entry),
 };
 
 static const struct shape marked_shape[] = {
@@ -99,6 +83,9 @@ struct drain *drain_new(
 	    arena_printf(keep, "%s/api/federation/relay", drain->lease.origin);
 	drain->secret = secret_of(drain, lease->hmac_secret);
 	drain->answered_at = answered_at(lease);
+	drain->low = lease->empty_through > 0 ? lease->empty_through : 0;
+	drain->horizon.floor = drain->low;
+	drain->lowered_at = clock_steady_ms();
 	drain->lease.hmac_secret = (struct bytes){ 0 };
 	return drain;
 }
@@ -119,15 +106,16 @@ void drain_free(struct drain **drain)
 	arena_free(&keep);
 }
 
-bool drain_claim(struct conn *conn, struct arena *arena, int64_t worker,
-    int64_t room, struct rows *leases, struct err *err)
+bool drain_claim(struct conn *conn, struct arena *arena,
+    const struct drain_claim *claim, struct rows *leases, struct err *err)
 {
 	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
 
 	tx_lazy(tx);
 	tx_closing(tx);
 	return sql_many(tx, &SQL_drain_claim, lease_shape, leases, err,
-		   v_int(room), v_span(LEASE_MS), v_id(worker)) &&
+		   v_int(claim->room), v_span(LEASE_MS), v_id(claim->worker),
+		   v_bool(claim->wholly)) &&
 	    tx_commit(tx, err);
 }
 
@@ -142,88 +130,6 @@ static bool rescan_due(const struct drain *drain)
 bool drain_rescan_due(const struct drain *drain)
 {
 	return rescan_due(drain);
-}
-
-/* Those of settled that reading on from the cursor would meet again. */
-static size_t ids_above(
-    const struct drain *drain, const struct settled *settled, int64_t *above)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < settled->count; i++)
-		if (settled->ids[i] > drain->cursor)
-			above[count++] = settled->ids[i];
-	return count;
-}
-
-/* Ids one after the other, as entries of a peer that is busy alone have. */
-struct run {
-	size_t begin;
-	size_t count;
-};
-
-static struct run run_longest(const struct settled *settled)
-{
-	struct run longest = { 0 };
-	struct run run = { 0 };
-
-	for (size_t i = 0; i < settled->count; i++) {
-		if (i > 0 && settled->ids[i] != settled->ids[i - 1] + 1)
-			run = (struct run){ .begin = i };
-		run.count++;
-		if (run.count > longest.count)
-			longest = run;
-	}
-	return longest;
-}
-
-static void run_cut(struct settled *settled, struct run run)
-{
-	size_t end = run.begin + run.count;
-
-	memmove(settled->ids + run.begin, settled->ids + end,
-	    (settled->count - end) * sizeof(settled->ids[0]));
-	settled->count -= run.count;
-}
-
-/* What the first row says; the others are the window. */
-static void reading_note(
-    struct drain *drain, size_t most, struct rows *window, bool *late)
-{
-	struct entry *entries = window->items;
-
-	if (most > 0)
-		horizon_note(
-		    &drain->horizon, entries[0].snapshot, drain->cursor);
-	*late = entries[0].late;
-	window->items = entries + 1;
-	window->count = *late ? 0 : window->count - 1;
-}
-
-/* late: something appeared behind the cursor, and the window is none. */
-static bool fetch(struct tx *tx, struct drain *drain, size_t most,
-    struct settled *settled, struct rows *window, bool *late, struct err *err)
-{
-	int64_t *above =
-	    arena_array(drain->scratch, settled->count, sizeof(int64_t));
-	size_t above_count = ids_above(drain, settled, above);
-	struct run run = run_longest(settled);
-	int64_t first = run.count > 0 ? settled->ids[run.begin] : 0;
-
-	run_cut(settled, run);
-	tx_closing(tx);
-	if (!sql_many(tx, &SQL_drain_fetch, entry_shape, window, err,
-		v_id(drain->lease.peer), v_text(drain->lease.token),
-		v_int(drain->cursor), v_int((int64_t)most),
-		v_ids(settled->ids, settled->count), v_ids(above, above_count),
-		v_int(drain->horizon.floor),
-		v_text(horizon_seen(&drain->horizon)), v_int(first),
-		v_int(first + (int64_t)run.count - 1)))
-		return false;
-	if (window->count == 0)
-		return err_set(err, ERR_CONFLICT, "the lease was lost");
-	reading_note(drain, most, window, late);
-	return tx_commit(tx, err);
 }
 
 /* A backlog is read in larger pieces, large entries in smaller ones. */
@@ -286,13 +192,19 @@ static bool remove_settled(struct tx *tx, const struct drain *drain,
 
 static void from_start(struct drain *drain)
 {
+	int64_t now = clock_steady_ms();
+
+	if (now - drain->lowered_at >= DRAIN_WHOLLY_MS) {
+		drain->low = 0;
+		drain->lowered_at = now;
+	}
 	drain->cursor = 0;
 	drain->whole = true;
 	drain->lingering = false;
 	drain->passed = 0;
 	drain->retry_at = 0;
 	drain->rescan_ms = DRAIN_RESCAN_MS;
-	drain->scanned_at = clock_steady_ms();
+	drain->scanned_at = now;
 	blocks_clear(drain->blocks);
 }
 
@@ -331,12 +243,15 @@ static bool look_once(struct tx *tx, struct drain *drain,
 		.now = clock_wall_ms(),
 	};
 	size_t asked = drain->window;
+	struct reading reading = { .most = asked };
 
 	load_reset(load);
 	load->fresh =
 	    !drain->lease.transport_failures && !drain->lease.auth_failures;
-	if (!fetch(tx, drain, asked, settled, &load->window, late, err))
+	if (!reading_next(tx, drain, settled, &reading, err))
 		return false;
+	load->window = reading.window;
+	*late = reading.late;
 	if (*late) {
 		drain->cursor = 0;
 		drain->more = false;
@@ -452,19 +367,19 @@ static bool give_back(
 	tx_lazy(tx);
 	tx_closing(tx);
 	return sql_none(tx, &SQL_drain_release, err, v_id(drain->lease.peer),
-		   v_text(drain->lease.token), v_span(rest_ms)) &&
+		   v_text(drain->lease.token), v_span(rest_ms),
+		   v_int(drain->lease.empty_through), v_int(drain->low)) &&
 	    tx_commit(tx, err);
 }
 
 static bool acknowledge_only(struct tx *tx, struct drain *drain,
     struct settled *settled, struct err *err)
 {
-	struct rows none;
-	bool late;
+	struct reading none = { .most = 0 };
 
 	return settled->count == 0
 	    ? tx_commit(tx, err)
-	    : fetch(tx, drain, 0, settled, &none, &late, err);
+	    : reading_next(tx, drain, settled, &none, err);
 }
 
 /* Nothing can go. What waits behind a refusal is looked at again after a

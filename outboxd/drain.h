@@ -33,6 +33,7 @@ enum {
 	 * peer takes what comes: the next few need not wait for the disk. */
 	DRAIN_RESERVE = 256,
 	DRAIN_RESCAN_MS = 1000,
+	DRAIN_WHOLLY_MS = 60 * 1000, /* then from the very start */
 	DRAIN_CULPRITS_MAX = 3, /* in a row; then it is the peer, not them */
 	/* After so many entries that have to wait the lease is kept, and they
 	 * are read again after a millisecond each, half a minute at most. */
@@ -48,6 +49,7 @@ struct drain_lease {
 	const char *status;
 	struct bytes hmac_secret;
 	int64_t presented_through;
+	int64_t empty_through; /* as the peer's row says */
 	int64_t transport_failures;
 	int64_t auth_failures;
 	int64_t retry_batch_limit;
@@ -66,8 +68,10 @@ struct drain {
 	size_t window; /* entries to read next */
 	int64_t cursor;
 	struct horizon horizon; /* what may appear behind it */
-	int64_t scanned_at;	/* steady ms: last reading from the start */
-	int64_t rescan_ms;	/* how long it holds */
+	int64_t low;	     /* nothing at or below it is there or can appear */
+	int64_t lowered_at;  /* steady ms: last time that was not relied on */
+	int64_t scanned_at;  /* steady ms: last reading from the start */
+	int64_t rescan_ms;   /* how long it holds */
 	int64_t retry_at;    /* wall ms: the first that is set aside is due */
 	int64_t passed;	     /* entries read since, that could not go */
 	int64_t answered_at; /* steady ms: last time the peer's row heard so */
@@ -95,9 +99,15 @@ struct drain {
 	bool more;   /* the load may be followed by a step ahead */
 };
 
+struct drain_claim {
+	int64_t worker;
+	int64_t room;
+	bool wholly; /* rely on no peer's empty_through */
+};
+
 /* Lease at most room due peers; rows of struct drain_lease. Commits. */
 MUST_CHECK bool drain_claim(struct conn *conn, struct arena *arena,
-    int64_t worker, int64_t room, struct rows *leases, struct err *err);
+    const struct drain_claim *claim, struct rows *leases, struct err *err);
 
 /* Copies the lease. */
 struct drain *drain_new(

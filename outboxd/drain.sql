@@ -1,69 +1,40 @@
 -- Draining the outbox: what the holder of a peer's lease says to PostgreSQL.
 
 -- name: drain_claim :many
--- $1 room, $2 how long, $3 worker
+-- $1 room, $2 how long, $3 worker, $4 also what is in a peer's outbox at or below
+-- empty_through
 -- A CTE: a subquery under IN may run again and lock more than was asked.
--- NO KEY: nobody who only refers to the peer has to wait for us. LIMIT: an EXISTS
--- becomes a join that reads the whole outbox.
+-- NO KEY: nobody who only refers to the peer has to wait for us. LIMIT 1: an
+-- EXISTS becomes a join that reads the whole outbox. LATERAL: who is first in
+-- line is probed first, and nobody after there are enough.
 WITH due AS MATERIALIZED (
-    SELECT p.id FROM federation_peers p
-     WHERE p.next_attempt_at <= now() AND p.lease_until < now()
-       AND coalesce(p.paused_until, '-infinity') <= now()
-       AND (p.status IN ('active', 'unreachable')
-            OR p.status = 'pending' AND p.hmac_secret IS NOT NULL
-               AND p.initiated_at IS NOT NULL
-               AND coalesce(p.attempt_until, '-infinity') < now())
-       AND (SELECT true FROM federation_outbox o WHERE o.peer_id = p.id LIMIT 1)
-     ORDER BY p.next_attempt_at, p.id
-     LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
+    SELECT d.id
+      FROM (SELECT id FROM federation_peers
+             WHERE next_attempt_at <= now() AND lease_until < now()
+             ORDER BY next_attempt_at, id) l
+     CROSS JOIN LATERAL (
+           SELECT p.id FROM federation_peers p
+            WHERE p.id = l.id AND p.next_attempt_at <= now() AND p.lease_until < now()
+              AND coalesce(p.paused_until, '-infinity') <= now()
+              AND (p.status IN ('active', 'unreachable')
+                   OR p.status = 'pending' AND p.hmac_secret IS NOT NULL
+                      AND p.initiated_at IS NOT NULL
+                      AND coalesce(p.attempt_until, '-infinity') < now())
+              AND (SELECT true FROM federation_outbox o
+                    WHERE o.peer_id = p.id
+                      AND o.id > CASE WHEN $4 THEN 0 ELSE p.empty_through END LIMIT 1)
+              FOR NO KEY UPDATE SKIP LOCKED) d
+     LIMIT $1)
 UPDATE federation_peers p
-   SET lease_worker = $3, lease_token = gen_random_uuid(), lease_until = now() + $2
+   SET lease_worker = $3, lease_token = gen_random_uuid(), lease_until = now() + $2,
+       empty_through = CASE WHEN $4 THEN 0 ELSE p.empty_through END
   FROM due WHERE p.id = due.id
 RETURNING p.id AS peer, p.origin, p.lease_token::text AS token, p.status,
           CASE WHEN p.secret_rotation_at IS NULL THEN p.hmac_secret
-               ELSE p.pending_hmac_secret END AS hmac_secret, p.presented_through,
+               ELSE p.pending_hmac_secret END AS hmac_secret,
+          p.presented_through, p.empty_through,
           p.transport_failures, p.auth_failures, p.retry_batch_limit, p.remote_max_upload_size,
           (extract(epoch FROM now() - p.last_accepted_at) * 1000)::bigint AS accepted_ms;
-
--- name: drain_fetch :many
--- $1 peer, $2 token, $3 cursor, $4 window, $5 what is settled, $6 of that: what is
--- above the cursor (a list that is searched for each entry that is read), $7 floor,
--- $8 snapshot of the last reading or NULL, $9 and $10 what is settled besides: every
--- id from one to the other
--- Acknowledges and reads on, in one statement and only for the holder. Without
--- the lease there is no row; with it first one that tells of the reading and has
--- no id. The cursor is a hint, entries commit late: late says that one has
--- appeared behind it. ANY, and a range with both bounds: one without a lower
--- bound would read every dead row again.
-WITH held AS MATERIALIZED (
-    SELECT id FROM federation_peers
-     WHERE id = $1 AND lease_token = $2::uuid AND lease_until > now()
-       FOR NO KEY UPDATE),
-gone AS (
-    DELETE FROM federation_outbox
-     WHERE peer_id = $1 AND id = ANY ($5::bigint[]) AND EXISTS (SELECT FROM held)),
-gone_too AS (
-    DELETE FROM federation_outbox
-     WHERE peer_id = $1 AND id BETWEEN $9 AND $10 AND EXISTS (SELECT FROM held)),
-seen AS MATERIALIZED (
-    SELECT pg_current_snapshot()::text AS snapshot,
-           $8::text IS NOT NULL AND EXISTS (
-           SELECT FROM federation_outbox o
-            WHERE o.peer_id = $1 AND o.id > $7 AND o.id <= $3
-              AND NOT pg_visible_in_snapshot(o.xact, $8::text::pg_snapshot)) AS late)
-SELECT seen.snapshot, seen.late, NULL::bigint AS id, NULL::text AS context_type, NULL::text AS context_id,
-       NULL::text AS event_type, NULL::text AS entity_id, NULL::text AS payload,
-       NULL::integer AS encryption_version, NULL::timestamptz AS created_at,
-       NULL::timestamptz AS expires_at, NULL::timestamptz AS retry_at, NULL::integer AS refusals,
-       NULL::text AS reason
-  FROM held CROSS JOIN seen
- UNION ALL
-SELECT NULL, NULL, e.id, e.context_type, e.context_id, e.event_type, e.entity_id, e.payload,
-       e.encryption_version, e.created_at, e.expires_at, e.retry_at, e.refusals, e.reason
-  FROM held CROSS JOIN LATERAL (
-        SELECT * FROM federation_outbox o
-         WHERE o.peer_id = $1 AND o.id > $3 AND o.id <> ALL ($6::bigint[])
-         ORDER BY o.peer_id, o.id LIMIT $4) e;
 
 -- name: drain_remove :none
 -- $1 peer, $2 token, $3 ids
@@ -72,7 +43,9 @@ WITH held AS MATERIALIZED (
      WHERE id = $1 AND lease_token = $2::uuid AND lease_until > now()
        FOR NO KEY UPDATE)
 DELETE FROM federation_outbox
- WHERE peer_id = $1 AND id = ANY ($3::bigint[]) AND EXISTS (SELECT FROM held);
+ WHERE peer_id = $1 AND id = ANY ($3::bigint[]) AND EXISTS (SELECT FROM held)
+   AND id BETWEEN (SELECT min(i) FROM unnest($3::bigint[]) i)
+              AND (SELECT max(i) FROM unnest($3::bigint[]) i);
 
 -- name: drain_present :one
 -- $1 peer, $2 token, $3 the load's last id, $4 how many ids further if an entry
@@ -85,8 +58,10 @@ UPDATE federation_peers p
 RETURNING p.presented_through;
 
 -- name: drain_release :none
--- $1 peer, $2 token, $3 how long nobody shall look
+-- $1 peer, $2 token, $3 how long nobody shall look, $4 where the outbox was said to
+-- begin, $5 and does
 UPDATE federation_peers
    SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity',
+       empty_through = CASE empty_through WHEN $4 THEN $5 ELSE empty_through END,
        next_attempt_at = greatest(next_attempt_at, now() + $3)
  WHERE id = $1 AND lease_token = $2::uuid;

@@ -22,6 +22,7 @@ struct entry {
 	/* Of the reading, told once and before its entries. */
 	const char *snapshot;
 	bool late; /* one has appeared behind the cursor */
+	int64_t empty_through;
 };
 
 #endif

@@ -42,7 +42,8 @@ struct conn_def {
 	bool signals_after;	 /* SET postrider.signals = after */
 	int64_t statement_timeout_ms;
 	/* For who polls queues: a plan made while a queue was empty would read
-	 * all of a later backlog. SET enable_seqscan = off */
+	 * all of a later backlog. SET enable_seqscan = off, and each statement
+	 * is planned once (plan_cache_mode = force_generic_plan) */
 	bool by_index;
 };
 

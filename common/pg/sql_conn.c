@@ -5,7 +5,9 @@
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 2000, SCRATCH_MAX = 512 << 20 };
 
 /* Without seqscan a scan that has no index looks dear enough to be compiled;
- * none of our statements lives long enough to gain by that. */
+ * none of our statements lives long enough to gain by that. Who polls queues is
+ * planned for once: a planner that sees values looks for the ends of an index,
+ * past all that is dead there. */
 static const char session_settings[] =
     "SELECT set_config(name, value, false) FROM (VALUES"
     " ('lock_timeout', '10s'),"
@@ -15,7 +17,9 @@ static const char session_settings[] =
     " ('jit', 'off'),"
     " ('statement_timeout', $1),"
     " ('postrider.signals', $2),"
-    " ('enable_seqscan', coalesce($3, current_setting('enable_seqscan'))))"
+    " ('enable_seqscan', coalesce($3, current_setting('enable_seqscan'))),"
+    " ('plan_cache_mode', CASE WHEN $3 IS NULL THEN"
+    " current_setting('plan_cache_mode') ELSE 'force_generic_plan' END))"
     " AS s (name, value)";
 
 struct conn *conn_new(const struct conn_def *def)
