@@ -12,6 +12,7 @@
  * first request to the last event. Nothing else should run.
  */
 #include "common/base/clock.h"
+#include "tests/bench/relay_others.h"
 #include "tests/bench/relay_paths.h"
 
 enum { ENTRIES = 100000, BATCH = 50, ROUNDS = 3, HELD_S = 5 };
@@ -157,6 +158,7 @@ int main(int argc, char **argv)
 	figure_claim_cost(&bench);
 	figure_inserts(&bench);
 	figure_graphile(&bench, rate);
+	figure_others(&bench);
 	site_end(&bench);
 	return 0;
 }

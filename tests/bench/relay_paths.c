@@ -17,30 +17,7 @@ enum {
 	CLAIM_WORKER = 1
 };
 
-/* clang-format off */
-static const struct stmt insert_entry = { "bench_insert",
-	"INSERT INTO federation_outbox (peer_id, context_type, context_id, "
-	"event_type, entity_id, payload, expires_at) VALUES ($1, 'dm', 'c', "
-	"'create', $2, '\"message\":\"' || repeat('x', 450) || '\"', "
-	"now() + interval '1 day')",
-	SQL_NONE, 2 };
-/* clang-format on */
-
 /* ---- one event ---- */
-
-static void insert(struct conn *conn, struct arena *arena, int64_t peer,
-    bool signals, int place)
-{
-	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
-	struct err err = { 0 };
-
-	must(sql_none(tx, &insert_entry, &err, v_id(peer),
-		 v_text(arena_printf(arena, "m%d", place))),
-	    "insert", &err);
-	if (signals)
-		signal_outbox(tx);
-	must(tx_commit(tx, &err), "insert", &err);
-}
 
 /* Insert, commit, signal, claim, read, mark, sign, POST, received. */
 void figure_latency(struct bench *bench)
@@ -66,7 +43,7 @@ void figure_latency(struct bench *bench)
 
 		relay_sink_reset(bench->sink, 1);
 		before = clock_steady_us();
-		insert(conn, arena, bench->peers[i % SITE_PEERS], true, i);
+		site_insert(conn, arena, bench->peers[i % SITE_PEERS], true, i);
 		committed[i] = (double)(clock_steady_us() - before);
 		received[i] =
 		    (double)(relay_sink_last_us(bench->sink) - before);
@@ -163,7 +140,7 @@ static void *insert_all(void *arg)
 	if (inserter->notifier)
 		conn_notifier_set(conn, inserter->notifier);
 	while (clock_steady_ms() < inserter->until) {
-		insert(conn, arena,
+		site_insert(conn, arena,
 		    inserter->bench->peers[inserter->count % SITE_PEERS],
 		    inserter->notifier, (int)inserter->count);
 		inserter->count++;
@@ -218,6 +195,10 @@ void figure_inserts(struct bench *bench)
 
 /* ---- another queue ---- */
 
+/* Of one run mean something for another only if they are the same. */
+#define GRAPHILE_VERSION "0.17.3"
+#define NODE_PG_VERSION "8.16.3"
+
 static const char script[] =
     "import pg from 'pg';\n"
     "import { run, runMigrations } from 'graphile-worker';\n"
@@ -254,7 +235,9 @@ static bool graphile_install(const char *dir, struct arena *arena)
 	fclose(file);
 	return system(arena_printf(arena,
 		   "cd %s && command -v npm >/dev/null && timeout 120 npm "
-		   "install --silent --no-fund --no-audit graphile-worker pg "
+		   "install --silent --no-fund --no-audit "
+		   "graphile-worker@" GRAPHILE_VERSION " pg@" NODE_PG_VERSION
+		   " "
 		   ">/dev/null 2>&1",
 		   dir)) == 0;
 }
@@ -312,7 +295,8 @@ void figure_graphile(struct bench *bench, double rate)
 		test_db_drop(&database);
 	}
 	if (theirs > 0)
-		printf("figure=relay_graphile_worker value=%.0f unit=jobs/s\n"
+		printf("figure=relay_graphile_worker value=%.0f unit=jobs/s "
+		       "version=" GRAPHILE_VERSION "\n"
 		       "figure=relay_drain_beside_graphile value=%.0f "
 		       "unit=events/s baseline=relay_graphile_worker "
 		       "ratio=%.1f\n",

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/federation/peer.h"
+#include "common/pg/notify.h"
 
 void must(bool good, const char *what, const struct err *err)
 {
@@ -89,6 +90,29 @@ void site_fill(struct bench *bench, int peers, int entries)
 		"'m' || n, '\"message\":\"' || repeat('x', 450) || '\"', "
 		"now() + interval '1 day' FROM generate_series(1, %d) n",
 		peers, entries));
+}
+
+/* clang-format off */
+static const struct stmt insert_entry = { "bench_insert",
+	"INSERT INTO federation_outbox (peer_id, context_type, context_id, "
+	"event_type, entity_id, payload, expires_at) VALUES ($1, 'dm', 'c', "
+	"'create', $2, '\"message\":\"' || repeat('x', 450) || '\"', "
+	"now() + interval '1 day')",
+	SQL_NONE, 2 };
+/* clang-format on */
+
+void site_insert(struct conn *conn, struct arena *arena, int64_t peer,
+    bool signals, int place)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
+	struct err err = { 0 };
+
+	must(sql_none(tx, &insert_entry, &err, v_id(peer),
+		 v_text(arena_printf(arena, "m%d", place))),
+	    "insert", &err);
+	if (signals)
+		signal_outbox(tx);
+	must(tx_commit(tx, &err), "insert", &err);
 }
 
 void site_empty(struct bench *bench)

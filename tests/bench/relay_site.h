@@ -32,6 +32,9 @@ void site_end(struct bench *bench);
 /* entries, evenly to the first peers of them. */
 void site_fill(struct bench *bench, int peers, int entries);
 void site_empty(struct bench *bench);
+/* One entry, and its signal after the commit if wanted. */
+void site_insert(struct conn *conn, struct arena *arena, int64_t peer,
+    bool signals, int place);
 
 void site_start(struct bench *bench, int daemons);
 /* Stops them and adds up their processor time. */
