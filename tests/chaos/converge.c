@@ -6,7 +6,8 @@
 #include "tests/chaos/wishes.h"
 #include "tests/lib/test_db.h"
 
-enum { WISHERS = SIDES_MAX * PEOPLE };
+/* What a node cannot know yet is refused a few times; its tries must last. */
+enum { WISHERS = SIDES_MAX * PEOPLE, RETRY_EVERY_MS = 10000 };
 
 struct company {
 	struct site *site;
@@ -153,6 +154,7 @@ static bool play(
 	company->running = company->count;
 	company->think_ms = ms * 3 / 4 * company->count / (options->rounds + 1);
 	faults_begin(&faults, company->site, scenario_named("mixed"), options);
+	faults.retry_every_ms = RETRY_EVERY_MS;
 	for (int i = 0; i < company->count; i++) {
 		parts[i] = (struct part){ company, &company->wishers[i], 0 };
 		if (pthread_create(&parts[i].thread, NULL, part_run, &parts[i]))

@@ -204,6 +204,7 @@ void faults_begin(struct faults *faults, struct site *site,
 		.dice = { options->seed ^ (uint64_t)scenario->kinds << 32 },
 		.next_at = now + scenario->gap_ms / 2,
 		.retry_at = now + RETRY_EVERY_MS,
+		.retry_every_ms = RETRY_EVERY_MS,
 		.operator_retries = options->operator_retries,
 	};
 	for (int s = 0; s < site->count; s++)
@@ -217,7 +218,7 @@ bool faults_turn(struct faults *faults, struct err *err)
 	if (now >= faults->idle_until)
 		idle_end(faults);
 	if (faults->operator_retries && now >= faults->retry_at) {
-		faults->retry_at = now + RETRY_EVERY_MS;
+		faults->retry_at = now + faults->retry_every_ms;
 		faults_retry(faults->site);
 	}
 	if (now < faults->next_at)

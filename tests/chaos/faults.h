@@ -26,6 +26,7 @@ struct faults {
 	int idle_count;
 	int64_t retry_at;
 	bool operator_retries;
+	int retry_every_ms;
 	int done;
 };
 

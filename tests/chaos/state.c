@@ -23,7 +23,9 @@ static const struct shape line_shape[] = {
  */
 static const struct stmt state_stmt = { "state",
 	"WITH who AS (SELECT id, coalesce(home_instance, $2::text) || '/'"
-	"    || coalesce(home_user_id, id::text) AS name, display_name, bio,"
+	"    || coalesce(home_user_id, id::text) AS name, bio,"
+	"    coalesce(display_name, CASE WHEN home_instance IS NULL"
+	"      THEN username END) AS shown,"
 	"    profile_updated_at FROM users WHERE NOT is_deleted),"
 	"conv AS (SELECT c.id, c.is_group, c.created_at, owner.name AS owner,"
 	"    in_it.names, CASE WHEN c.is_group THEN 'group ' || c.federated_id"
@@ -64,9 +66,12 @@ static const struct stmt state_stmt = { "state",
 	"  FROM friend_requests f JOIN who a ON a.id = f.from_id"
 	"  JOIN who b ON b.id = f.to_id WHERE f.status = 'pending'"
 	"  UNION ALL"
-	"  SELECT 'person ' || name, 'profile', concat_ws(' | ',"
-	"    display_name, bio, profile_updated_at), true, NULL"
-	"  FROM who WHERE profile_updated_at IS NOT NULL)"
+	"  SELECT 'person ' || name, 'profile', concat_ws(' | ', bio,"
+	"    profile_updated_at), true, NULL"
+	"  FROM who WHERE profile_updated_at IS NOT NULL"
+	"  UNION ALL"
+	"  SELECT 'person ' || name, 'name', shown, true, NULL"
+	"  FROM who WHERE shown IS NOT NULL AND profile_updated_at IS NOT NULL)"
 	"SELECT scope, key, value, needed, at FROM lines"
 	" ORDER BY scope COLLATE \"C\", key COLLATE \"C\"",
 	SQL_MANY, 2 };
