@@ -1,5 +1,6 @@
 #include "common/federation/event_group.h"
 
+#include "common/base/clock.h"
 #include "common/federation/heard.h"
 #include "common/federation/outbox_group.h"
 
@@ -176,6 +177,7 @@ static void range_take_start(struct relay_range *run,
 		.owner_id = start->owner,
 		.owner_host = owner->person->is_native ? NULL : owner->host,
 		.federated_id = event->federated_id,
+		.known_since = clock_wall_ms(),
 	};
 
 	if (range_conversation_by_id(run, c.id))
@@ -496,6 +498,18 @@ bool member_remove_apply(struct relay_range *run, struct err *err)
 
 /* ---- ownership_transfer ---- */
 
+/*
+ * The roster with which we came to know the group had it already. Otherwise an
+ * owner that is the new one already has it from an earlier change, and gave it
+ * away meanwhile: that change is still on its way from another node.
+ */
+static bool is_in_roster(
+    const struct conversation *c, const struct relay_event *event)
+{
+	return c->owner_id == person_of(event)->id &&
+	    news_of(event)->at <= c->known_since;
+}
+
 static bool owner_stage(struct relay_range *run, struct relay_event *event)
 {
 	const struct conversation *c = range_conversation(run, event);
@@ -506,7 +520,7 @@ static bool owner_stage(struct relay_range *run, struct relay_event *event)
 		event_accept(event);
 		return false;
 	}
-	if (owner->id && owner->id == c->owner_id) {
+	if (is_in_roster(c, event)) {
 		accept(event, c);
 		return false;
 	}

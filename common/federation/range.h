@@ -41,6 +41,7 @@ struct conversation {
 	int64_t pair_low;
 	int64_t pair_high;
 	const char *federated_id;
+	int64_t known_since; /* ms; when its row was made here */
 };
 
 /* Of a group. */

@@ -50,7 +50,8 @@ SELECT k.host, k.id AS birth_id, m.id, m.dm_channel_id, m.user_id, u.home_instan
 -- their people; $3: groups; $4: by id; $5, $6: groups or the pair of a person.
 -- name: conversations_lock :many
 SELECT c.id, c.is_group, c.deleted_at IS NOT NULL AS is_gone, c.owner_id,
-       c.owner_home_instance AS owner_host, c.pair_low, c.pair_high, c.federated_id
+       c.owner_home_instance AS owner_host, c.pair_low, c.pair_high, c.federated_id,
+       c.created_at AS known_since
   FROM dm_channels c
  WHERE c.id IN (
        SELECT p.id
@@ -76,11 +77,12 @@ SELECT c.id, c.is_group, c.deleted_at IS NOT NULL AS is_gone, c.owner_id,
 -- The same without locks.
 -- name: conversations_find :many
 SELECT c.id, c.is_group, c.deleted_at IS NOT NULL AS is_gone, c.owner_id,
-       c.owner_home_instance AS owner_host, c.pair_low, c.pair_high, c.federated_id
+       c.owner_home_instance AS owner_host, c.pair_low, c.pair_high, c.federated_id,
+       c.created_at AS known_since
   FROM dm_channels c
  WHERE c.is_group AND c.federated_id = ANY($1::text[])
 UNION ALL
-SELECT p.id, false, false, NULL, NULL, p.pair_low, p.pair_high, p.federated_id
+SELECT p.id, false, false, NULL, NULL, p.pair_low, p.pair_high, p.federated_id, p.created_at
   FROM unnest($2::text[], $3::bigint[]) AS k(federated_id, person)
  CROSS JOIN LATERAL (
        SELECT * FROM dm_channels

@@ -12,6 +12,7 @@ static const struct shape conversation_shape[] = {
 	SHAPE(ID,   struct conversation, pair_low, NULL),
 	SHAPE(ID,   struct conversation, pair_high, NULL),
 	SHAPE(TEXT, struct conversation, federated_id, NULL),
+	SHAPE(TIME, struct conversation, known_since, NULL),
 	SHAPE_END(struct conversation),
 };
 

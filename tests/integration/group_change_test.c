@@ -128,6 +128,23 @@ Test(group_change, a_group_that_moves_between_nodes_obeys_each_owner)
 	}
 }
 
+/* Given away and given back, heard of from two nodes the wrong way round. */
+Test(group_change, a_group_that_came_back_waits_for_its_leaving)
+{
+	const char *back;
+
+	group_begin();
+	group_sql("UPDATE dm_channels SET created_at = to_timestamp(0)");
+	back = told_transfer("g2", ZED, MIA);
+	cr_expect_str_eq(
+	    from_mars(back), REJECTED("g2", "unauthorized_source"));
+	cr_expect_str_eq(
+	    from_luna(told_transfer("g1", MIA, ZED)), ACCEPTED("\"g1\""));
+	cr_expect_str_eq(group_members(), "300* 700 alice");
+	cr_expect_str_eq(from_mars(back), ACCEPTED("\"g2\""));
+	cr_expect_str_eq(group_members(), "300 700* alice");
+}
+
 Test(group_change, no_owner_is_ever_nobody)
 {
 	group_begin();
