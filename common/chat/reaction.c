@@ -80,11 +80,16 @@ static bool same_thing(
 static bool is_latest(
     const struct reaction_word *words, size_t count, size_t place)
 {
-	for (size_t i = 0; i < count; i++)
-		if (i != place && same_thing(&words[i], &words[place]) &&
-		    (words[i].at > words[place].at ||
-			(words[i].at == words[place].at && i < place)))
+	const struct reaction_word *word = &words[place];
+
+	for (size_t i = 0; i < count; i++) {
+		const struct reaction_word *other = &words[i];
+
+		if (same_thing(other, word) &&
+		    (other->at > word->at ||
+			(other->at == word->at && other < word)))
 			return false;
+	}
 	return true;
 }
 
