@@ -15,11 +15,18 @@ COMMENT ON COLUMN federation_peers.rotation_unsure_until IS
     'Until then an earlier attempt may still be taken; NULL: there was none.';
 
 -- From here on the new secret signs: whoever holds the old one must hear of it.
+-- A row each, and only what changed: an update that finds nothing, or writes what
+-- was there, made every outboxd read its leases anew.
 DROP TRIGGER federation_peers_signal ON federation_peers;
 CREATE TRIGGER federation_peers_signal
     AFTER UPDATE OF status, hmac_secret, pending_hmac_secret, secret_rotation_at, paused_until
     ON federation_peers
-    FOR EACH STATEMENT EXECUTE FUNCTION signal_control('peer');
+    FOR EACH ROW
+    WHEN ((OLD.status, OLD.hmac_secret, OLD.pending_hmac_secret, OLD.secret_rotation_at,
+           OLD.paused_until) IS DISTINCT FROM
+          (NEW.status, NEW.hmac_secret, NEW.pending_hmac_secret, NEW.secret_rotation_at,
+           NEW.paused_until))
+    EXECUTE FUNCTION signal_control('peer');
 
 ALTER TABLE s2s_requests
     DROP CONSTRAINT s2s_requests_kind_check,

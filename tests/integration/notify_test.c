@@ -276,6 +276,23 @@ Test(notify, other_writers_are_served_by_triggers)
 		    "postrider_outbox " },
 		{ "UPDATE instance_settings SET instance_name = 'N'",
 		    "postrider_control settings" },
+		/* Of a peer only what changed. */
+		{ "INSERT INTO federation_peers (id, origin, host, status,"
+		  " hmac_secret) VALUES (9, 'https://a.test', 'a.test',"
+		  " 'active', 'x');"
+		  "UPDATE federation_peers SET status = 'active';"
+		  "UPDATE federation_peers SET status = 'revoked' WHERE false;"
+		  "UPDATE federation_peers SET transport_failures = 3;"
+		  "UPDATE instance_settings SET instance_name = 'M'",
+		    "postrider_control settings" },
+		{ "UPDATE federation_peers SET paused_until = now()",
+		    "postrider_control peer" },
+		{ "UPDATE federation_peers SET pending_hmac_secret = 'y',"
+		  " secret_rotation_at = now()",
+		    "postrider_control peer" },
+		{ "UPDATE federation_peers SET secret_rotation_at ="
+		  " now() - interval '1 hour'",
+		    "postrider_control peer" },
 	};
 
 	for (int i = 0; i < (int)COUNT(cases); i++) {
