@@ -7,6 +7,7 @@
  * run again with the answer.
  */
 #include "common/base/clock.h"
+#include "common/fediverse/outbound.h"
 #include "frontd/inbox.sql.h"
 #include "frontd/inbox_visit.h"
 
@@ -191,7 +192,10 @@ static bool decide(struct request *req, struct visit *visit, struct err *err)
 		    (verdict == KEY_OLD &&
 			(visit->fetched || is_failing(&key)))) {
 			visit->sender = key;
-			return take_or_ask(req, visit, err);
+			return (claim->style != SIG_RFC9421 ||
+				   outbound_signs_rfc9421(
+				       req->tx, visit->activity.origin, err)) &&
+			    take_or_ask(req, visit, err);
 		}
 		if (i == 0) {
 			first = verdict;

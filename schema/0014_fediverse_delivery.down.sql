@@ -1,3 +1,4 @@
+DROP FUNCTION fediverse_signs_rfc9421(text);
 DROP FUNCTION fediverse_revive(text);
 DROP FUNCTION fediverse_enqueue(text, text, text, uuid, text, boolean);
 DROP FUNCTION fediverse_is_object(text);

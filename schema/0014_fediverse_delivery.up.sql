@@ -210,14 +210,27 @@ END $$;
 COMMENT ON FUNCTION fediverse_revive(text) IS
     'A server lives: ends its pause or its death. False when there was none.';
 
+-- What a verified request of a server was signed with it takes as well, until
+-- a delivery shows better. Of servers that we never sent to nothing is kept.
+CREATE FUNCTION fediverse_signs_rfc9421(signer text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    UPDATE fediverse_domains d SET style = 'rfc9421', style_at = now()
+     WHERE d.domain = signer
+       AND coalesce(d.style_at, '-infinity') < now() - interval '30 days';
+$$;
+COMMENT ON FUNCTION fediverse_signs_rfc9421(text) IS
+    'A verified request of a server was signed as RFC 9421 says.';
+
 -- ---- who may ----
 
 REVOKE ALL ON FUNCTION fediverse_domain_of(text), fediverse_is_object(text),
-    fediverse_enqueue(text, text, text, uuid, text, boolean), fediverse_revive(text)
+    fediverse_enqueue(text, text, text, uuid, text, boolean), fediverse_revive(text),
+    fediverse_signs_rfc9421(text)
     FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION fediverse_enqueue(text, text, text, uuid, text, boolean)
     TO postrider_app, postrider_frontd, postrider_outboxd;
 GRANT EXECUTE ON FUNCTION fediverse_revive(text) TO postrider_frontd, postrider_operator;
+GRANT EXECUTE ON FUNCTION fediverse_signs_rfc9421(text) TO postrider_frontd;
 GRANT EXECUTE ON FUNCTION fediverse_is_object(text), fediverse_revive(text) TO postrider_outboxd;
 GRANT SELECT, INSERT, UPDATE ON fediverse_domains TO postrider_outboxd;
 GRANT SELECT ON fediverse_domains, fediverse_gone_inboxes TO postrider_frontd;

@@ -29,7 +29,10 @@ CREATE TABLE fediverse_followers (
 COMMENT ON TABLE fediverse_followers IS
     'Who follows our actors; without accepted_at somebody has yet to answer.';
 CREATE INDEX fediverse_followers_by_follower ON fediverse_followers (follower);
+CREATE INDEX fediverse_followers_by_inbox ON fediverse_followers (inbox);
 GRANT SELECT, INSERT, UPDATE, DELETE ON fediverse_followers TO postrider_frontd;
+-- Whose inbox is gone follows nobody any more.
+GRANT SELECT, DELETE ON fediverse_followers TO postrider_outboxd;
 
 -- Keys of foreign actors. Without a key only the failure is remembered.
 CREATE TABLE fediverse_keys (

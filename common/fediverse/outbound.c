@@ -266,6 +266,14 @@ bool outbound_probe(struct tx *tx, int64_t room, int64_t every_ms,
 	    v_int(room), v_span(every_ms));
 }
 
+bool outbound_signs_rfc9421(struct tx *tx, const char *origin, struct err *err)
+{
+	const char *host = strstr(origin, "://");
+
+	return sql_none(tx, &SQL_outbound_signs_rfc9421, err,
+	    v_text(host ? host + 3 : origin));
+}
+
 bool outbound_revive(struct tx *tx, const char *domain, struct err *err)
 {
 	return sql_none(tx, &SQL_outbound_revive, err, v_text(domain));

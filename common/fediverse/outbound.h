@@ -145,6 +145,9 @@ MUST_CHECK bool outbound_release(
  * room; they count as asked. Leases without a token. */
 MUST_CHECK bool outbound_probe(struct tx *tx, int64_t room, int64_t every_ms,
     struct rows *domains, struct err *err);
+/* A verified request of an origin was signed in the newer style. */
+MUST_CHECK bool outbound_signs_rfc9421(
+    struct tx *tx, const char *origin, struct err *err);
 /* It lives. */
 MUST_CHECK bool outbound_revive(
     struct tx *tx, const char *domain, struct err *err);

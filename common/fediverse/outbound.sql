@@ -127,8 +127,12 @@ UPDATE fediverse_outbound_queue q
 
 -- name: outbound_inboxes_gone :none
 -- $1 domain, $2 inboxes, $3 codes
--- What is still owed there ends with it.
-WITH marked AS (
+-- What is still owed there ends with a 410, and so do its followers.
+WITH unfollowed AS (
+    DELETE FROM fediverse_followers f
+     USING unnest($2::text[], $3::bigint[]) AS r (inbox, code)
+     WHERE f.inbox = r.inbox AND r.code = 410),
+marked AS (
     INSERT INTO fediverse_gone_inboxes AS g (inbox, domain, code)
     SELECT DISTINCT ON (inbox) inbox, $1, code::integer
       FROM unnest($2::text[], $3::bigint[]) AS r (inbox, code)
@@ -198,6 +202,9 @@ WITH due AS MATERIALIZED (
 UPDATE fediverse_domains d SET probed_at = now()
   FROM due WHERE d.domain = due.domain
 RETURNING d.domain, '' AS token;
+
+-- name: outbound_signs_rfc9421 :none
+SELECT fediverse_signs_rfc9421($1);
 
 -- name: outbound_revive :none
 SELECT fediverse_revive($1);

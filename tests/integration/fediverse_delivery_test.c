@@ -403,7 +403,17 @@ Test(fediverse_delivery, a_gone_inbox_gets_nothing_more)
 {
 	const char *later;
 
+	test_db_script(site.db,
+	    arena_printf(arena,
+		"INSERT INTO fediverse_followers (actor_id, follower, inbox, "
+		"follow_id) VALUES ('%s', 'x', '%s', '1'), ('%s', 'y', '%s', "
+		"'2')",
+		site.actor.id, fediverse_inbox(&site, receiver, "/code/410"),
+		site.actor.id, fediverse_inbox(&site, receiver, INBOX)));
 	expect(owe("a1", "/code/410"), "status = 'failed'");
+	cr_expect(fediverse_until(&site,
+	    "(SELECT string_agg(follower, '') FROM fediverse_followers) = 'y'",
+	    FEDIVERSE_SOON_MS));
 	later = owe("a2", "/code/410");
 	cr_expect_str_eq(fediverse_row(&site, later, "status"), "failed");
 	expect(owe("a3", INBOX), "status = 'delivered'");

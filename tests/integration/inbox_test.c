@@ -456,3 +456,28 @@ Test(inbox, addresses_inside_are_never_asked)
 	cr_expect_eq(test_peer_count(site.luna, NULL), 0);
 	cr_expect_eq(inbox_number(&site, TAKEN), 0);
 }
+
+/* A server that we had given up, and one that we never sent to. */
+Test(inbox, a_verified_request_revives_its_domain_and_a_forged_one_does_not)
+{
+	const char *domain = strstr(site.origin, "://") + 3;
+	const char *db = site.world->node->database;
+	const char *state =
+	    "SELECT state || ' ' || coalesce(style, 'unknown') AS t"
+	    " FROM fediverse_domains";
+
+	cr_assert_eq(deliver(.style = SIG_RFC9421).status, 202);
+	cr_expect_eq(
+	    inbox_number(&site, "SELECT count(*) AS n FROM fediverse_domains"),
+	    0);
+	world_sql(site.world,
+	    "INSERT INTO fediverse_domains (domain, state, gone, failure_days)"
+	    " VALUES ('%s', 'dead', true, 7)",
+	    domain);
+	cr_expect_eq(deliver(.style = SIG_RFC9421, .age_s = 7200).status, 401);
+	cr_expect_str_eq(test_db_text(site.arena, db, state), "dead unknown");
+	cr_assert_eq(deliver(.style = SIG_CAVAGE).status, 202);
+	cr_expect_str_eq(test_db_text(site.arena, db, state), "closed unknown");
+	cr_assert_eq(deliver(.style = SIG_RFC9421).status, 202);
+	cr_expect_str_eq(test_db_text(site.arena, db, state), "closed rfc9421");
+}
