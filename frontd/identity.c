@@ -194,13 +194,17 @@ static void put_result(
 static bool finish(struct request *req, const struct wish *wish,
     const struct result *results, struct err *err)
 {
-	const char **done = arena_array(req->arena, wish->count, sizeof(*done));
+	const char **done =
+	    arena_array(req->arena, 2 * wish->count, sizeof(*done));
 	struct json_out out = { .buf = &req->reply };
 	size_t n = 0;
 
-	for (size_t i = 0; i < wish->count; i++)
-		if (!results[i].error)
-			done[n++] = wish->origins[i];
+	for (size_t i = 0; i < wish->count; i++) {
+		if (results[i].error)
+			continue;
+		done[n++] = wish->origins[i];
+		done[n++] = wish->said[i];
+	}
 	if (!registry_leave(req->tx, req->user.id, done, n, err))
 		return false;
 	reply_json(req, 200, "");

@@ -196,13 +196,16 @@ enum friend_outcome friend_begin(
 enum friend_outcome friend_end(struct friend_pair *pair, int64_t at)
 {
 	struct friend_state *is = &pair->is;
-	bool ends = is->since && is->since <= at;
+	bool friends = is->since != 0;
 
-	if (pair->is_dead || (is->since && !ends))
+	/* It may mean an earlier friendship, if there was one. */
+	if (pair->is_dead || at <= is->ended_at ||
+	    (is->ended_at && at < is->since))
 		return FRIEND_SAME;
 	raise_to(&is->ended_at, at);
+	raise_to(&is->ended_at, is->since);
 	is->since = 0;
-	return ends ? FRIEND_CHANGED : FRIEND_SAME;
+	return friends ? FRIEND_CHANGED : FRIEND_SAME;
 }
 
 /* ---- locking and reading ---- */

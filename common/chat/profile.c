@@ -123,6 +123,13 @@ static bool store(struct tx *tx, struct user *user, struct err *err)
 	    v_texts(assets, COUNT(assets)), v_id(user->id));
 }
 
+/* May others hear of it? Then they are locked first. */
+static bool is_heard_of(const struct profile_edit *edit)
+{
+	return profile_edit_is_durable(edit) || edit->custom_status.given ||
+	    edit->status.given;
+}
+
 /* Only a profile that has none yet is bound to an id of its home. */
 static bool may_bind(
     const struct user *user, const struct profile_edit *edit, struct err *err)
@@ -150,9 +157,10 @@ bool profile_change(struct tx *tx, int64_t person,
     bool *durable, struct err *err)
 {
 	int64_t now = clock_wall_ms();
-	struct rows listeners;
+	struct rows listeners = { 0 };
 
-	if (!profiles_listeners(tx, &person, 1, &listeners, err) ||
+	if ((is_heard_of(edit) &&
+		!profiles_listeners(tx, &person, 1, &listeners, err)) ||
 	    !user_by_id(tx, person, before, err) ||
 	    !may_bind(before, edit, err))
 		return false;

@@ -2,7 +2,11 @@
 
 #include "common/base/clock.h"
 
-enum { SKEW_MAX_MS = 5 * 60 * 1000 };
+enum {
+	SKEW_MAX_MS = 5 * 60 * 1000,
+	/* What a signature allows, and some. */
+	PEER_SKEW_MAX_MS = 20 * 60 * 1000
+};
 
 void events_reopen(struct relay_event *events, size_t count)
 {
@@ -85,9 +89,19 @@ bool event_attribute(const struct relay_batch *batch, struct relay_event *event,
 	return true;
 }
 
-int64_t time_capped(int64_t ms)
+static int64_t within(int64_t ms, int64_t skew_ms)
 {
 	int64_t now = clock_wall_ms();
 
-	return ms <= 0 || ms > now + SKEW_MAX_MS ? now : ms;
+	return ms <= 0 || ms > now + skew_ms ? now : ms;
+}
+
+int64_t time_capped(int64_t ms)
+{
+	return within(ms, SKEW_MAX_MS);
+}
+
+int64_t time_of_peer(int64_t ms)
+{
+	return within(ms, PEER_SKEW_MAX_MS);
 }

@@ -137,5 +137,8 @@ MUST_CHECK bool mention_read(const struct relay_batch *batch,
 
 /* A time that a peer claims: beyond the tolerated skew it is now. */
 int64_t time_capped(int64_t ms);
+/* The same of a time by which a peer knows a thing again: as it says, as far
+ * as its clock may differ from ours. */
+int64_t time_of_peer(int64_t ms);
 
 #endif

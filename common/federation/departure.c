@@ -184,7 +184,13 @@ static bool ties_end(const struct departure *d, struct err *err)
 
 /* ---- all of it ---- */
 
-/* Conversations first, as everybody does, then those who hear of it. */
+static const struct shape listener_shape[] = {
+	SHAPE(ID, struct listener, person, NULL),
+	SHAPE(ID, struct listener, listener, NULL),
+	SHAPE_END(struct listener),
+};
+
+/* Conversations first, as everybody does, then people. */
 static bool lock(struct departure *d, struct err *err)
 {
 	int64_t person = d->person->id;
@@ -192,7 +198,8 @@ static bool lock(struct departure *d, struct err *err)
 	return sql_many(d->tx, &SQL_departure_conversations, place_shape,
 		   &d->places, err, v_id(person),
 		   v_bool(d->mode == DEPART_FULL)) &&
-	    profiles_listeners(d->tx, &person, 1, &d->listeners, err);
+	    sql_many(d->tx, &SQL_departure_listeners, listener_shape,
+		&d->listeners, err, v_id(person));
 }
 
 /* *gone: somebody was quicker. From here on nobody is. */

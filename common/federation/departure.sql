@@ -12,6 +12,25 @@ SELECT c.id, c.is_group AND m.user_id IS NOT NULL AND c.deleted_at IS NULL AS is
  ORDER BY c.id
    FOR NO KEY UPDATE OF c;
 
+-- Who hears of it, and he himself, in id order; against whoever is about to
+-- refer to him, for his name goes. Once he is gone they refer to nobody.
+-- name: departure_listeners :many
+WITH near AS (
+    SELECT $1::bigint AS listener
+    UNION
+    SELECT f.friend_id FROM friends f WHERE f.user_id = $1
+    UNION
+    SELECT f.user_id FROM friends f WHERE f.friend_id = $1
+    UNION
+    SELECT m.user_id
+      FROM dm_members mine JOIN dm_members m ON m.dm_channel_id = mine.dm_channel_id
+     WHERE mine.user_id = $1)
+SELECT $1::bigint AS person, u.id AS listener
+  FROM near JOIN users u ON u.id = near.listener
+ WHERE u.id = $1 OR (u.password_hash <> '!federation-replicated' AND NOT u.is_deleted)
+ ORDER BY u.id
+   FOR UPDATE OF u;
+
 -- From here on nothing that is written tells who he was.
 -- name: departure_mask :none
 UPDATE users

@@ -51,7 +51,7 @@ static int64_t time_said(const struct json *value, const char *name)
 {
 	int64_t ms;
 
-	return time_capped(json_whole(json_member(value, name), &ms) ? ms : 0);
+	return time_of_peer(json_whole(json_member(value, name), &ms) ? ms : 0);
 }
 
 static bool attribute(const struct relay_batch *batch,

@@ -58,7 +58,7 @@ bool profile_update_read(
 	fields_read(batch, &in, said);
 	if (!json_done(&in))
 		return refuse_payload(err, ignored.text);
-	said->updated_at = time_capped(said->updated_at);
+	said->updated_at = time_of_peer(said->updated_at);
 	event->actor.home_user_id = person;
 	event->detail = said;
 	return true;

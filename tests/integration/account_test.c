@@ -346,6 +346,33 @@ Test(account, other_nodes_hear_that_he_has_left)
 
 enum { CROWD = 6 };
 
+static void *ask_run(void *arg)
+{
+	const struct test_person *who = arg;
+	struct arena *own = arena_new();
+
+	for (int i = 0; i < 10; i++)
+		test_post(own, node->port, "/api/social/requests", who->token,
+		    "{\"username\":\"bob\"}");
+	arena_free(&own);
+	return NULL;
+}
+
+/* Whoever asks him at that moment has asked nobody. */
+Test(account, nobody_is_tied_to_the_deleted)
+{
+	pthread_t threads[2];
+
+	cr_assert_eq(pthread_create(&threads[0], NULL, ask_run, &alice), 0);
+	cr_assert_eq(pthread_create(&threads[1], NULL, ask_run, &carol), 0);
+	leave_for_good(&bob);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	cr_expect_eq(number("SELECT count(*) AS n FROM friend_requests"), 0);
+	cr_expect_eq(
+	    number("SELECT count(*) AS n FROM users WHERE is_deleted"), 1);
+}
+
 static void *delete_run(void *arg)
 {
 	int *result = arg;

@@ -294,8 +294,6 @@ Test(friend_relay, nobody_is_made_a_friend_without_having_asked)
 	cr_expect_eq(friends(), 0);
 }
 
-/* ---- the end ---- */
-
 Test(friend_relay, an_old_removal_does_not_end_a_new_friendship)
 {
 	const char *first;
@@ -326,6 +324,38 @@ Test(friend_relay, a_removal_may_come_before_its_friendship)
 	cr_expect_eq(friends(), 0);
 }
 
+/* Its clock is behind ours: that is no reason to keep a friend. */
+Test(friend_relay, the_first_end_counts_whatever_the_clocks)
+{
+	now = clock_wall_ms();
+	alice_asks(now - 9000);
+	expect_taken(add(now));
+	expect_taken(removal(now - 60000));
+	cr_expect_eq(friends(), 0);
+	expect_taken(add(now));
+	cr_expect_eq(friends(), 0);
+}
+
+/* Its clock is ahead by as much as a signature allows. */
+Test(friend_relay, a_request_is_known_again_by_a_clock_that_is_ahead)
+{
+	int64_t ahead = clock_wall_ms() + 14 * 60 * 1000;
+
+	expect_taken(create(ahead));
+	cr_expect_eq(
+	    number("SELECT round(extract(epoch FROM created_at) * 1000)"
+		   "::bigint AS n FROM friend_requests"),
+	    ahead);
+	expect_taken(cancel(ahead));
+	cr_expect_eq(pending(), 0);
+	expect_taken(create(ahead));
+	cr_expect_eq(pending(), 0);
+	expect_taken(create(INT64_C(4070908800000)));
+	cr_expect_eq(number("SELECT count(*) AS n FROM friend_requests"
+			    " WHERE created_at > now() + interval '1 hour'"),
+	    0);
+}
+
 Test(friend_relay, strangers_end_nothing)
 {
 	now = clock_wall_ms();
@@ -336,8 +366,6 @@ Test(friend_relay, strangers_end_nothing)
 	    now));
 	cr_expect_eq(number("SELECT count(*) AS n FROM users"), 2);
 }
-
-/* ---- crossing ---- */
 
 Test(friend_relay, requests_that_cross_are_a_friendship)
 {
