@@ -14,7 +14,7 @@ run() {
 	shift 2
 	spin "$@" -a "$here/delivery.pml"
 	gcc -O2 -DSAFETY -DCOLLAPSE -w -o pan pan.c
-	./pan -E -m1000000 -w22 >out 2>&1 || true
+	./pan -E -m1000000 -w24 >out 2>&1 || true
 	grep -q 'max search depth too small\|out of memory' out && { cat out; exit 1; }
 	errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' out)
 	states=$(sed -n 's/ *\([0-9e.+]*\) states, stored.*/\1/p' out)
@@ -24,6 +24,6 @@ run() {
 
 run holds 0
 run 'can end' 1 -DREACH
-for switch in NO_MARK NO_TOMB SEND_LAST; do
+for switch in NO_MARK NO_TOMB SEND_LAST SEND_EARLY; do
 	run "$switch breaks it" 1 "-D$switch"
 done

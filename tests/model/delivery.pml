@@ -1,5 +1,5 @@
 /*
- * delivery -- lease, present, send, acknowledge, fold, takeover.
+ * delivery -- lease, present, send, read ahead, acknowledge, fold, takeover.
  *
  * Two workers, one peer, one message that is written and perhaps edited and
  * deleted. A worker may stop for good at any step (it is then never scheduled
@@ -12,6 +12,7 @@
  *   -DNO_MARK     fold create and delete although the create was presented
  *   -DNO_TOMB     the peer forgets what was deleted
  *   -DSEND_LAST   of a presented create and a delete, send the delete alone
+ *   -DSEND_EARLY  what was read ahead leaves before what precedes it is answered
  */
 #define WORKERS 2
 #define LEASES 3
@@ -126,10 +127,38 @@ end:	do
 	od
 }
 
+/* What was accepted leaves; under the lease, with the reading that follows. */
+inline acknowledge_owed()
+{
+	row[CREATE] = row[CREATE] && !owed[CREATE];
+	row[UPDATE] = row[UPDATE] && !owed[UPDATE];
+	row[DELETE] = row[DELETE] && !owed[DELETE];
+	owed[CREATE] = false; owed[UPDATE] = false; owed[DELETE] = false
+}
+
+/* Up to what leaves, or a little further: who comes next need not wait. */
+inline mark(highest)
+{
+	if
+	:: presented_through < highest ->
+		if
+		:: presented_through = highest
+		:: presented_through = DELETE
+		fi
+	:: else
+	fi
+}
+
+inline forget_ahead()
+{
+	ahead_u = false; ahead_d = false
+}
+
 proctype worker(byte me)
 {
 	byte mine, text, high, at, nr, got;
-	bool c, u, d, folded;
+	bool c, u, d, folded, ahead_u, ahead_d;
+	bool owed[4]; /* accepted, not yet acknowledged */
 	mtype kind, said;
 
 claim:	atomic {
@@ -144,13 +173,14 @@ fetch:	atomic {
 		:: lease_token != mine -> goto lost
 		:: else
 		fi;
-		c = row[CREATE]; u = row[UPDATE]; d = row[DELETE]
+		acknowledge_owed();
+		c = row[CREATE]; u = row[UPDATE]; d = row[DELETE];
+		kind = 0; said = 0; got = 0; high = 0; folded = false
 	}
 	if
 	:: !c && !u && !d -> goto rest
 	:: else
 	fi;
-	folded = false;
 	if
 #ifdef NO_MARK
 	:: c && d ->
@@ -183,13 +213,43 @@ present: atomic {
 		if
 		:: lease_token == mine ->
 			high = (d -> DELETE : (u -> UPDATE : CREATE));
-			presented_through = (high > presented_through ->
-			    high : presented_through)
+			mark(high)
 		:: else -> goto lost
 		fi
 	}
-	nr = (nr + 1) % 4;
+
+send:	nr = (nr + 1) % 4;
 	post(kind, text, me, nr);
+
+	/* While it is out, and nothing was folded or left behind: what is above
+	 * is read, marked and made ready. */
+	at = 0; text = 0;
+	if
+	:: skip
+	:: !folded && high < written ->
+		atomic {
+			if
+			:: lease_token != mine -> goto lost
+			:: else
+			fi;
+			acknowledge_owed();
+			ahead_u = high < UPDATE && row[UPDATE];
+			ahead_d = row[DELETE];
+			if
+			:: ahead_d -> mark(DELETE)
+			:: !ahead_d && ahead_u -> mark(UPDATE)
+			:: else
+			fi
+		}
+	fi;
+#ifdef SEND_EARLY
+	if
+	:: ahead_u || ahead_d ->
+		owed[(kind == create -> CREATE : UPDATE)] = true;
+		goto next
+	:: else
+	fi;
+#endif
 	if
 	:: atomic {
 		/* Answers to POSTs that were given up go nowhere. */
@@ -204,20 +264,37 @@ present: atomic {
 	:: true -> goto lost /* no answer in time: outcome unknown */
 	fi;
 
+	if
+	:: said == accepted ->
+		atomic {
+			owed[CREATE] = owed[CREATE] || kind == create;
+			owed[UPDATE] = owed[UPDATE] || u;
+			owed[DELETE] = owed[DELETE] || kind == erase;
+#ifdef SEND_LAST
+			owed[CREATE] = owed[CREATE] || c;
+#endif
+		}
+		if
+		:: ahead_u || ahead_d -> goto next
+		:: else -> goto fetch
+		fi
+	:: else
+	fi;
+
+	/* Anything else: what was read is dropped, and the answer booked. */
 acknowledge: atomic {
+		forget_ahead();
 		if
 		:: lease_token == mine ->
+			acknowledge_owed();
 			if
-			:: kind == create && said == duplicate && folded ->
+			:: kind == create && folded ->
 				/* It was there: the change goes by itself. */
 				row[CREATE] = false
-			:: kind == create && !(said == duplicate && folded) ->
-				row[CREATE] = false;
-				row[UPDATE] = row[UPDATE] && !u
-			:: kind == update && said == accepted ->
-				row[UPDATE] = false
-			:: kind == update && said == unknown -> skip
+			:: kind == create && !folded -> row[CREATE] = false
+			:: kind == update -> skip /* unknown */
 			:: kind == erase ->
+				/* unknown is success */
 				row[UPDATE] = row[UPDATE] && !u;
 				row[DELETE] = false;
 #ifdef SEND_LAST
@@ -229,6 +306,17 @@ acknowledge: atomic {
 	}
 	goto fetch;
 
+	/* What was read ahead leaves, for all before it was accepted. */
+next:	atomic {
+		c = false; u = ahead_u; d = ahead_d; folded = u && d;
+		kind = (d -> erase : update);
+		text = (d -> 0 : 2);
+		high = (d -> DELETE : UPDATE);
+		said = 0; got = 0;
+		forget_ahead()
+	}
+	goto send;
+
 rest:	atomic {
 		if
 		:: lease_token == mine && lease_owner == me -> lease_owner = 0
@@ -238,6 +326,8 @@ rest:	atomic {
 lost:	atomic {
 		/* Nothing of the old lease is used any more. */
 		c = false; u = false; d = false; folded = false;
+		owed[CREATE] = false; owed[UPDATE] = false; owed[DELETE] = false;
+		forget_ahead();
 		kind = 0; said = 0; text = 0; high = 0; at = 0; mine = 0; got = 0
 	}
 	if
