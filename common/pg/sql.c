@@ -64,6 +64,7 @@ static bool send_statement(struct trip *trip, struct conn *conn,
 			return false;
 	}
 	trip->statement = trip->sent++;
+	conn->statements++;
 	return PQsendQueryPrepared(conn->pg, prepared->name, params->count,
 	    params->values, params->lengths, params->formats, 1);
 }

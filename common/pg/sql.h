@@ -103,6 +103,9 @@ MUST_CHECK bool sql_many_vals(struct tx *tx, const struct stmt *stmt,
 #define sql_many(tx, stmt, shape, rows, err, ...) \
 	sql_many_vals(tx, stmt, shape, rows, err, SQL_VALS(__VA_ARGS__))
 
+/* How many statements it has sent, for tests and benches. */
+int64_t conn_statements(const struct conn *conn);
+
 /* SQLSTATE of the last failure on this connection, "" if none. */
 const char *conn_sqlstate(const struct conn *conn);
 

@@ -50,6 +50,11 @@ bool conn_is_up(const struct conn *conn)
 	return conn->pg && PQstatus(conn->pg) == CONNECTION_OK;
 }
 
+int64_t conn_statements(const struct conn *conn)
+{
+	return conn->statements;
+}
+
 const char *conn_sqlstate(const struct conn *conn)
 {
 	return conn->sqlstate;

@@ -108,6 +108,7 @@ struct conn {
 	bool used; /* has answered since it was opened */
 	int64_t retry_at_ms;
 	int64_t backoff_ms;
+	int64_t statements; /* sent */
 	char sqlstate[6];
 	struct buf scratch;
 	struct tx tx;
