@@ -34,8 +34,9 @@ static void script(void *arg, struct arena *arena UNUSED,
 		*answer = scene->answer;
 }
 
-static void scene_begin(
-    struct scene *scene, const char *name, const char *stand_for)
+/* version NULL: the older one. */
+static void scene_begin(struct scene *scene, const char *version,
+    const char *name, const char *stand_for)
 {
 	recording_check();
 	*scene = (struct scene){ .stand_for = stand_for };
@@ -43,7 +44,8 @@ static void scene_begin(
 	test_outboxd(scene->replay.node,
 	    (const char *const[]){ "origin=https://nova.test", NULL });
 	scene->peer = test_peer_new("luna.localhost", script, scene);
-	scene->recording = recording_load(scene->replay.arena, name);
+	scene->recording =
+	    recording_load_of(scene->replay.arena, version, name);
 }
 
 static void scene_end(struct scene *scene)
@@ -121,7 +123,8 @@ Test(wire_handshake, initiate_and_accept_010, .timeout = 300)
 {
 	struct scene scene;
 
-	scene_begin(&scene, "010-peer-initiate-accept", "https://orbit.test");
+	scene_begin(
+	    &scene, NULL, "010-peer-initiate-accept", "https://orbit.test");
 	expect_client(&scene, 0);
 	secret_of_accept(&scene, 0);
 	expect_client(&scene, 2);
@@ -130,14 +133,15 @@ Test(wire_handshake, initiate_and_accept_010, .timeout = 300)
 	scene_end(&scene);
 }
 
-Test(wire_handshake, initiate_errors_013, .timeout = 300)
+static void initiate_errors(const char *version)
 {
 	struct scene scene;
 	struct test_reply reply;
 	int slow;
 	const char *body;
 
-	scene_begin(&scene, "013-peer-initiate-errors", "https://luna.test");
+	scene_begin(
+	    &scene, version, "013-peer-initiate-errors", "https://luna.test");
 	for (size_t i = 0; i < 7; i++)
 		expect_client(&scene, i);
 	scene.answers = true;
@@ -174,6 +178,16 @@ Test(wire_handshake, initiate_errors_013, .timeout = 300)
 	scene_end(&scene);
 }
 
+Test(wire_handshake, initiate_errors_013, .timeout = 300)
+{
+	initiate_errors(NULL);
+}
+
+Test(wire_handshake, initiate_errors_013_newer, .timeout = 300)
+{
+	initiate_errors("backspace-8e13aaa");
+}
+
 /* A signed empty relay from the peer. */
 static int relay_with(struct scene *scene, const char *secret)
 {
@@ -200,7 +214,7 @@ static int relay_with(struct scene *scene, const char *secret)
 	return test_http(arena, scene->replay.port, &request).status;
 }
 
-Test(wire_handshake, both_initiate_015, .timeout = 300)
+static void both_initiate(const char *version)
 {
 	static const char theirs[] =
 	    "45e00c8fba572910d5030784ac020f2e897adab9bcf6f3a9b476286af388c8b6";
@@ -209,7 +223,8 @@ Test(wire_handshake, both_initiate_015, .timeout = 300)
 	const char *body;
 	int slow;
 
-	scene_begin(&scene, "015-peer-both-initiate", "https://luna.test");
+	scene_begin(
+	    &scene, version, "015-peer-both-initiate", "https://luna.test");
 	scene.answers = true;
 	scene.answer = (struct test_peer_answer){
 		.status = 200,
@@ -231,11 +246,23 @@ Test(wire_handshake, both_initiate_015, .timeout = 300)
 		arena_printf(scene.replay.arena,
 		    "{\"sourceOrigin\":\"%s\",\"hmacSecret\":\"%s\"}",
 		    test_peer_origin(scene.peer), theirs));
-	expect_recorded(&scene, 2, &reply);
+	/* The newer one also tells its name. */
+	cr_expect_eq(reply.status, scene.recording.exchanges[2].status);
+	cr_expect_str_eq(reply.body, "{\"accepted\":true}");
 	reply = test_http_read(scene.replay.arena, slow);
 	close(slow);
 	expect_recorded(&scene, 0, &reply);
 	cr_expect_eq(relay_with(&scene, theirs), 200);
 	cr_expect_eq(relay_with(&scene, secret_of_accept(&scene, 0)), 401);
 	scene_end(&scene);
+}
+
+Test(wire_handshake, both_initiate_015, .timeout = 300)
+{
+	both_initiate(NULL);
+}
+
+Test(wire_handshake, both_initiate_015_newer, .timeout = 300)
+{
+	both_initiate("backspace-8e13aaa");
 }
