@@ -121,8 +121,7 @@ static bool start_stage(struct relay_range *run, struct relay_event *event,
 	if (!c)
 		return true;
 	start->id = c->id;
-	if (range_has_stake(run, c) || c->owner_id == start->actor ||
-	    range_is_member(run, c, start->actor))
+	if (group_may_renew(run, event, c))
 		return true;
 	deny(run, event, NULL, "the peer has no part in this group");
 	return false;

@@ -47,6 +47,9 @@ bool ownership_transfer_admit(const struct relay_range *range,
 /* May its roster say who is in the group, as far as the event tells? */
 bool group_may_start(const struct relay_range *range,
     const struct relay_event *event, struct err *err);
+/* May the node that speaks tell a group anew that nobody here is in? */
+bool group_may_renew(const struct relay_range *range,
+    const struct relay_event *event, const struct conversation *conversation);
 /* Those of its people who are or can be members, each once. */
 size_t group_people(
     const struct relay_event *event, const struct person **people, size_t room);

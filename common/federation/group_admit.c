@@ -62,6 +62,16 @@ bool group_may_start(const struct relay_range *range,
 	return true;
 }
 
+bool group_may_renew(const struct relay_range *range,
+    const struct relay_event *event, const struct conversation *c)
+{
+	int64_t actor = event->actor.person->id;
+
+	return range_has_stake(range, c) ||
+	    (actor &&
+		(c->owner_id == actor || range_is_member(range, c, actor)));
+}
+
 static bool concerns_us(const struct relay_event *event)
 {
 	for (size_t i = 0; i < event->people_count; i++)
@@ -150,8 +160,12 @@ bool member_add_admit(
 	if (!event_may_act(range, event, err) ||
 	    !person_exists(event->people[0].person, err))
 		return false;
-	if (!known && (news->has_roster || !begins_before(range, event)))
+	if (!known && (news->has_roster || !begins_before(range, event))) {
+		if (c && !group_may_renew(range, event, c))
+			return err_set(err, ERR_FORBIDDEN,
+			    "the peer has no part in this group");
 		return admit_start(range, event, err);
+	}
 	/* A stranger's word makes nobody a row. */
 	if (may_add_by_then(range, event, c))
 		event->people[0].person->wanted = true;
