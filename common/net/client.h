@@ -64,7 +64,7 @@ struct client_result {
 	int status;
 	struct bytes body;
 	const char *content_type; /* or NULL */
-	int64_t retry_after_ms;	  /* bounded 0..1 day; -1: none */
+	int64_t retry_after_ms;	  /* bounded 0..2 days; -1: none */
 	const char *text;	  /* for the log, no secrets */
 	int64_t took_ms;
 };

@@ -11,7 +11,7 @@ enum {
 	IDLE_MAX_S = 4,	      /* servers commonly close after 5 s */
 	LIFETIME_MAX_S = 300, /* so that a moved name is noticed */
 	ANSWER_HEAD_MAX = 65536,
-	DAY_S = 86400,
+	RETRY_MAX_S = 2 * 86400,
 	METHOD_LEN_MAX = 16
 };
 
@@ -361,5 +361,5 @@ int64_t client_easy_retry_after_ms(CURL *easy)
 	}
 	if (seconds < 0)
 		seconds = 0;
-	return (seconds < DAY_S ? seconds : DAY_S) * 1000;
+	return (seconds < RETRY_MAX_S ? seconds : RETRY_MAX_S) * 1000;
 }

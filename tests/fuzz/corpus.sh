@@ -3,7 +3,7 @@
 set -eu
 : "${top_srcdir:=.}"
 failed=0
-for harness in http json; do
+for harness in http json sig; do
 	program=tests/fuzz/${harness}_fuzz
 	corpus=$top_srcdir/tests/fuzz/corpus/$harness
 	[ -d "$corpus" ] || { echo "corpus: no folder $corpus"; failed=1; continue; }
