@@ -16,7 +16,10 @@ enum {
 	MINUTE_MS = 60000,
 	DELIVERIES_MAX = 600, /* a minute and address */
 	FETCH_MS = 5000,
-	RETRY_S = 60
+	RETRY_S = 60,
+	/* Questions at once: strangers may not fill the room of all who wait.
+	 */
+	ASKING_MAX = 200
 };
 
 /* What to do without a key: fetch it, or say why not. */
@@ -53,6 +56,24 @@ static bool may_fetch(const struct visit *visit, enum key_verdict verdict,
 
 /* ---- fetching ---- */
 
+struct asking {
+	int64_t many;
+};
+
+static const struct shape asking_shape[] = {
+	SHAPE(INT, struct asking, many, NULL),
+	SHAPE_END(struct asking),
+};
+
+static bool has_room(struct request *req, struct err *err)
+{
+	struct asking asking;
+
+	return sql_one(
+		   req->tx, &SQL_inbox_asking, asking_shape, &asking, err) &&
+	    (asking.many < ASKING_MAX || refuse_for_now(err));
+}
+
 /* Somebody may be asking the same already: one answer serves all. */
 static bool ask_for(struct request *req, const struct visit *visit,
     const char *url, struct ask *ask, struct err *err)
@@ -70,7 +91,8 @@ static bool ask_for(struct request *req, const struct visit *visit,
 		return false;
 	if (found)
 		return true;
-	return remote_key_count_fetch(req->tx, ask->origin, err) &&
+	return has_room(req, err) &&
+	    remote_key_count_fetch(req->tx, ask->origin, err) &&
 	    actor_instance_make(req->tx, req->node->key, &req->node->origin,
 		&(struct actor){ 0 }, err) &&
 	    ask_add(req->tx, ask, err);

@@ -1,3 +1,7 @@
+-- name: inbox_asking :one
+SELECT count(*) AS many FROM s2s_requests
+ WHERE kind = 'actor' AND answered_at IS NULL AND deadline > now();
+
 -- name: inbox_asked :opt
 -- A question for the same document that will be answered in time.
 SELECT id, kind, peer_id, origin, body, ephemeral, deadline, answered_at,

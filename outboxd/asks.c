@@ -173,7 +173,7 @@ static bool claim(struct asks *asks, struct conn *conn, struct arena *arena,
 		tx, &SQL_asks_drop_ephemeral, &err, v_int(ASKS_PER_PEER)) &&
 	    sql_many(tx, &SQL_asks_claim, ask_shape, rows, &err,
 		v_int((int64_t)asks->room), v_int(ASKS_PER_PEER),
-		v_id(asks->def.self->id)) &&
+		v_id(asks->def.self->id), v_int(ASKS_OF_STRANGERS)) &&
 	    tx_commit(tx, &err))
 		return true;
 	log_warn("ask.not_claimed", F("err", v_text(err.text)));

@@ -5,9 +5,10 @@
  * A row is claimed before its deadline, sent once, never again, and its answer
  * written and signalled; who asked may have given up by then. At most
  * ASKS_PER_PEER run against one origin over all outboxd; ephemeral ones beyond
- * that are dropped, others wait. What was claimed by an outboxd that died is
- * not found again: its outcome is unknown, as it is after a lost connection,
- * and becomes so within seconds.
+ * that are dropped, others wait. Questions for actors, which any stranger can
+ * cause, take at most half of the room. What was claimed by an outboxd that
+ * died is not found again: its outcome is unknown, as it is after a lost
+ * connection, and becomes so within seconds.
  *
  * Loop thread only. asks_wake is cheap and is called for every hint and every
  * second. At the end free the client and the work pool first: what they still
@@ -21,7 +22,12 @@
 #include "common/net/client.h"
 #include "common/queue/worker.h"
 
-enum { ASKS_AT_ONCE = 64, ASKS_PER_PEER = 4, ASKS_ANSWER_MAX = 64 * 1024 };
+enum {
+	ASKS_AT_ONCE = 64,
+	ASKS_PER_PEER = 4,
+	ASKS_OF_STRANGERS = 32, /* of kind actor, over all outboxd */
+	ASKS_ANSWER_MAX = 64 * 1024
+};
 
 struct asks;
 

@@ -1,16 +1,25 @@
 -- name: asks_claim :many
+-- $1 how many, $2 at once of an origin, $3 the worker, $4 how many of kind actor:
+-- strangers cause those, and peers wait for the others.
 WITH running AS (
     SELECT origin, count(*) AS many FROM s2s_requests
      WHERE claimed_at IS NOT NULL AND answered_at IS NULL AND deadline > now()
      GROUP BY origin),
+looking AS (
+    SELECT count(*) AS many FROM s2s_requests
+     WHERE kind = 'actor' AND claimed_at IS NOT NULL AND answered_at IS NULL AND deadline > now()),
 open AS (
-    SELECT r.id, coalesce(running.many, 0)
+    SELECT r.id, r.kind, r.created_at, coalesce(running.many, 0)
                + row_number() OVER (PARTITION BY r.origin ORDER BY r.created_at, r.id) AS place
       FROM s2s_requests r LEFT JOIN running USING (origin)
      WHERE r.claimed_at IS NULL AND r.answered_at IS NULL AND r.deadline > now()),
+fair AS (
+    SELECT id, kind, row_number() OVER (PARTITION BY kind = 'actor' ORDER BY created_at, id) AS turn
+      FROM open WHERE place <= $2),
 due AS MATERIALIZED (
     SELECT r.id FROM s2s_requests r
-     WHERE r.id IN (SELECT id FROM open WHERE place <= $2)
+     WHERE r.id IN (SELECT id FROM fair
+                     WHERE kind <> 'actor' OR turn + (SELECT many FROM looking) <= $4)
        AND r.claimed_at IS NULL AND r.answered_at IS NULL
      ORDER BY r.created_at, r.id
      LIMIT $1 FOR UPDATE SKIP LOCKED)

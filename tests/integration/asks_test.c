@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "common/base/clock.h"
+#include "common/fediverse/actor.h"
 #include "tests/lib/test_db.h"
 #include "tests/lib/test_peer.h"
 #include "tests/lib/test_trust.h"
@@ -160,6 +161,53 @@ Test(asks, a_slow_peer_holds_up_nobody_else)
 	ask("info", test_peer_origin(mars), 1, "5 s", false);
 	cr_assert(test_peer_got(mars, INFO, 1, WAIT_MS));
 	cr_expect_lt(clock_steady_ms() - began_ms, test_patience_ms(1500));
+	test_peer_free(&mars);
+}
+
+/* What signs questions for actors. */
+static void instance_actor_make(void)
+{
+	struct conn *conn = test_db_conn(node->database);
+	struct node_key *key;
+	struct origin origin;
+	struct actor actor;
+	struct err err;
+
+	cr_assert(origin_parse(node->arena, node->origin, &origin));
+	cr_assert(node_key_load(
+	    arena_printf(node->arena, "%s/key", node->dir), &key, &err));
+	{
+		AUTO(tx_end) struct tx *tx = tx_new(conn, node->arena);
+
+		cr_assert(actor_instance_make(tx, key, &origin, &actor, &err) &&
+		    tx_commit(tx, &err));
+	}
+	node_key_free(&key);
+	conn_free(&conn);
+}
+
+Test(asks, strangers_leave_room_for_peers)
+{
+	struct test_peer_answer answer = { .status = 200, .hold_ms = 4000 };
+	struct test_peer *mars = test_peer_new("mars.localhost", NULL, NULL);
+
+	test_db_needed();
+	begin(says, &answer);
+	instance_actor_make();
+	test_db_script(node->database,
+	    arena_printf(node->arena,
+		"INSERT INTO s2s_requests (kind, origin, body, deadline)"
+		" SELECT 'actor', o, convert_to(o || '/users/a', 'UTF8'),"
+		" now() + interval '30 s'"
+		" FROM generate_series(1, 50) n, LATERAL (SELECT"
+		" format('http://h%%s.localhost:%d', n / 2) AS o) origins",
+		test_peer_port(luna)));
+	cr_assert(test_peer_got(luna, "/users/a", 32, WAIT_MS));
+	ask("info", test_peer_origin(mars), 1, "5 s", false);
+	cr_assert(test_peer_got(mars, INFO, 1, WAIT_MS));
+	cr_expect_eq(number("SELECT count(*) AS n FROM s2s_requests"
+			    " WHERE kind = 'actor' AND claimed_at IS NULL"),
+	    18);
 	test_peer_free(&mars);
 }
 

@@ -481,3 +481,41 @@ Test(inbox, a_verified_request_revives_its_domain_and_a_forged_one_does_not)
 	cr_assert_eq(deliver(.style = SIG_RFC9421).status, 202);
 	cr_expect_str_eq(test_db_text(site.arena, db, state), "closed rfc9421");
 }
+
+Test(inbox, strangers_do_not_fill_the_room_of_those_who_wait)
+{
+	struct test_reply reply;
+
+	cr_assert_eq(test_daemon_stop(site.world->outboxd), 0);
+	world_sql(site.world,
+	    "INSERT INTO s2s_requests (kind, origin, body, deadline)"
+	    " SELECT 'actor', 'https://h' || n || '.example', '',"
+	    " now() + interval '1 min' FROM generate_series(1, 200) n");
+	reply = deliver(.path = NULL);
+	cr_expect_eq(reply.status, 503);
+	cr_expect(test_header(site.arena, &reply, "retry-after"));
+	cr_expect_eq(inbox_number(&site,
+			 "SELECT count(*) AS n FROM"
+			 " s2s_requests"),
+	    200);
+}
+
+Test(inbox, deliveries_of_an_address_have_a_rate_of_their_own)
+{
+	static const char *const limits[] = { "rate_limits=on", NULL };
+	struct test_reply reply;
+	int refused = 0;
+
+	inbox_site_end(&site);
+	inbox_site_begin(&site, limits);
+	for (int i = 0; i < 600; i++)
+		refused +=
+		    deliver(.is_unsigned = true, .body = "{}").status == 400;
+	cr_expect_eq(refused, 600);
+	reply = deliver(.is_unsigned = true, .body = "{}");
+	cr_expect_eq(reply.status, 429);
+	cr_expect(test_header(site.arena, &reply, "retry-after"));
+	cr_expect_eq(
+	    test_get(site.arena, site.world->node->port, "/actor", NULL).status,
+	    200);
+}

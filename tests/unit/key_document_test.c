@@ -44,86 +44,83 @@ static struct bytes filled(const char *text)
 	return buf_bytes(&buf);
 }
 
+static const struct {
+	const char *what;
+	const char *key_id;
+	const char *text;
+	const char *inbox; /* NULL with owner: none */
+	bool fits;
+} documents[] = {
+	{ "an actor", BOB "#main-key",
+	    "{\"id\":\"" BOB "\",\"inbox\":\"" BOB "/inbox\","
+	    "\"publicKey\":{\"id\":\"" BOB "#main-key\",\"owner\":\"" BOB
+	    "\",\"publicKeyPem\":PEM}}",
+	    BOB "/inbox", true },
+	{ "one of a list", BOB "#main-key",
+	    "{\"id\":\"" BOB "\",\"publicKey\":[{\"id\":\"" BOB
+	    "#other\"},{\"id\":\"" BOB "#main-key\",\"owner\":\"" BOB
+	    "\",\"publicKeyPem\":PEM}]}",
+	    NULL, true },
+	{ "a stub at the key's address", BOB "/main-key",
+	    "{\"id\":\"" BOB "\",\"publicKey\":{\"id\":\"" BOB
+	    "/main-key\",\"owner\":\"" BOB "\",\"publicKeyPem\":PEM}}",
+	    NULL, true },
+	{ "the key alone", BOB "/key",
+	    "{\"id\":\"" BOB "/key\",\"owner\":\"" BOB
+	    "\",\"publicKeyPem\":PEM}",
+	    NULL, true },
+	{ "a multikey", BOB "#ed",
+	    "{\"id\":\"" BOB "\",\"assertionMethod\":[{\"id\":\"" BOB
+	    "#ed\",\"type\":\"Multikey\",\"controller\":\"" BOB
+	    "\",\"publicKeyMultibase\":\"" ED25519 "\"}]}",
+	    NULL, true },
+	{ "an inbox of elsewhere is none", BOB "#main-key",
+	    "{\"id\":\"" BOB "\",\"inbox\":\"https://evil.example/inbox\","
+	    "\"publicKey\":{\"id\":\"" BOB "#main-key\",\"owner\":\"" BOB
+	    "\",\"publicKeyPem\":PEM}}",
+	    NULL, true },
+	{ "another key", BOB "#main-key",
+	    "{\"id\":\"" BOB "\",\"publicKey\":{\"id\":\"" BOB
+	    "#other\",\"owner\":\"" BOB "\",\"publicKeyPem\":PEM}}",
+	    NULL, false },
+	{ "an owner of elsewhere", BOB "#main-key",
+	    "{\"id\":\"https://evil.example/b\",\"publicKey\":{"
+	    "\"id\":\"" BOB "#main-key\",\"owner\":\"https://evil.example/b\","
+	    "\"publicKeyPem\":PEM}}",
+	    NULL, false },
+	{ "a neighbour's document", BOB "#main-key",
+	    "{\"id\":\"https://luna.example/users/eve\","
+	    "\"publicKey\":{\"id\":\"" BOB "#main-key\",\"owner\":\"" BOB
+	    "\",\"publicKeyPem\":PEM}}",
+	    NULL, false },
+	{ "no owner", BOB "#main-key",
+	    "{\"id\":\"" BOB "\",\"publicKey\":{\"id\":\"" BOB
+	    "#main-key\",\"publicKeyPem\":PEM}}",
+	    NULL, false },
+	{ "no key", BOB "#main-key",
+	    "{\"id\":\"" BOB "\",\"publicKey\":{\"id\":\"" BOB
+	    "#main-key\",\"owner\":\"" BOB "\",\"publicKeyPem\":\"x\"}}",
+	    NULL, false },
+	{ "a list", BOB "#main-key", "[]", NULL, false },
+	{ "no JSON", BOB "#main-key", "<html>", NULL, false },
+};
+
 Test(key_document, shows_the_key_that_was_asked_for_or_nothing)
 {
-	static const struct {
-		const char *what;
-		const char *key_id;
-		const char *text;
-		const char *inbox; /* NULL with owner: none */
-		bool fits;
-	} rows[] = {
-		{ "an actor", BOB "#main-key",
-		    "{\"id\":\"" BOB "\",\"inbox\":\"" BOB "/inbox\","
-		    "\"publicKey\":{\"id\":\"" BOB
-		    "#main-key\",\"owner\":\"" BOB "\",\"publicKeyPem\":PEM}}",
-		    BOB "/inbox", true },
-		{ "one of a list", BOB "#main-key",
-		    "{\"id\":\"" BOB "\",\"publicKey\":[{\"id\":\"" BOB
-		    "#other\"},{\"id\":\"" BOB "#main-key\",\"owner\":\"" BOB
-		    "\",\"publicKeyPem\":PEM}]}",
-		    NULL, true },
-		{ "a stub at the key's address", BOB "/main-key",
-		    "{\"id\":\"" BOB "\",\"publicKey\":{\"id\":\"" BOB
-		    "/main-key\",\"owner\":\"" BOB "\",\"publicKeyPem\":PEM}}",
-		    NULL, true },
-		{ "the key alone", BOB "/key",
-		    "{\"id\":\"" BOB "/key\",\"owner\":\"" BOB
-		    "\",\"publicKeyPem\":PEM}",
-		    NULL, true },
-		{ "a multikey", BOB "#ed",
-		    "{\"id\":\"" BOB "\",\"assertionMethod\":[{\"id\":\"" BOB
-		    "#ed\",\"type\":\"Multikey\",\"controller\":\"" BOB
-		    "\",\"publicKeyMultibase\":\"" ED25519 "\"}]}",
-		    NULL, true },
-		{ "an inbox of elsewhere is none", BOB "#main-key",
-		    "{\"id\":\"" BOB
-		    "\",\"inbox\":\"https://evil.example/inbox\","
-		    "\"publicKey\":{\"id\":\"" BOB
-		    "#main-key\",\"owner\":\"" BOB "\",\"publicKeyPem\":PEM}}",
-		    NULL, true },
-		{ "another key", BOB "#main-key",
-		    "{\"id\":\"" BOB "\",\"publicKey\":{\"id\":\"" BOB
-		    "#other\",\"owner\":\"" BOB "\",\"publicKeyPem\":PEM}}",
-		    NULL, false },
-		{ "an owner of elsewhere", BOB "#main-key",
-		    "{\"id\":\"https://evil.example/b\",\"publicKey\":{"
-		    "\"id\":\"" BOB
-		    "#main-key\",\"owner\":\"https://evil.example/b\","
-		    "\"publicKeyPem\":PEM}}",
-		    NULL, false },
-		{ "a neighbour's document", BOB "#main-key",
-		    "{\"id\":\"https://luna.example/users/eve\","
-		    "\"publicKey\":{\"id\":\"" BOB
-		    "#main-key\",\"owner\":\"" BOB "\",\"publicKeyPem\":PEM}}",
-		    NULL, false },
-		{ "no owner", BOB "#main-key",
-		    "{\"id\":\"" BOB "\",\"publicKey\":{\"id\":\"" BOB
-		    "#main-key\",\"publicKeyPem\":PEM}}",
-		    NULL, false },
-		{ "no key", BOB "#main-key",
-		    "{\"id\":\"" BOB "\",\"publicKey\":{\"id\":\"" BOB
-		    "#main-key\",\"owner\":\"" BOB
-		    "\",\"publicKeyPem\":\"x\"}}",
-		    NULL, false },
-		{ "a list", BOB "#main-key", "[]", NULL, false },
-		{ "no JSON", BOB "#main-key", "<html>", NULL, false },
-	};
-
-	for (size_t i = 0; i < COUNT(rows); i++) {
+	for (size_t i = 0; i < COUNT(documents); i++) {
 		struct key_document document;
 		struct err err;
-		bool fits = key_document_read(arena, filled(rows[i].text),
-		    rows[i].key_id, &document, &err);
+		bool fits = key_document_read(arena, filled(documents[i].text),
+		    documents[i].key_id, &document, &err);
 
-		cr_assert_eq(fits, rows[i].fits, "%s", rows[i].what);
+		cr_assert_eq(fits, documents[i].fits, "%s", documents[i].what);
 		if (!fits)
 			continue;
 		cr_expect_str_eq(document.owner, BOB);
-		cr_expect_eq(
-		    !document.inbox, !rows[i].inbox, "%s", rows[i].what);
-		if (document.inbox && rows[i].inbox)
-			cr_expect_str_eq(document.inbox, rows[i].inbox);
+		cr_expect_eq(!document.inbox, !documents[i].inbox, "%s",
+		    documents[i].what);
+		if (document.inbox && documents[i].inbox)
+			cr_expect_str_eq(document.inbox, documents[i].inbox);
 	}
 }
 
