@@ -8,6 +8,9 @@
  * medians are printed, of a ratio that of the rounds' ratios, since whatever
  * else the machine does moves the stages of a round alike. Making a batch
  * counts for nobody: the batches of a stage are made before it.
+ *
+ * Then every type of event by one sender, a batch of 50 at a time, each about
+ * another person and conversation.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -16,6 +19,7 @@
 #include "common/crypto/sign.h"
 #include "common/pg/sql.h"
 #include "tests/lib/test_db.h"
+#include "tests/lib/test_events.h"
 #include "tests/lib/test_http.h"
 #include "tests/lib/test_node.h"
 
@@ -26,7 +30,7 @@ enum {
 	ROUNDS = 9,
 	STAGE_MS = 800
 };
-enum { SHOTS_MAX = 400 };
+enum { SHOTS_MAX = 400, TYPES_MAX = 64 };
 
 struct shot {
 	struct bytes body;
@@ -102,19 +106,11 @@ static void put_event(struct sender *sender, struct buf *out, int place)
 	    pair, sender->origin, id, now);
 }
 
-static void shot_make(struct sender *sender, struct shot *shot)
+/* The request around a body. */
+static void shot_sign(struct sender *sender, struct shot *shot)
 {
-	struct buf body;
 	struct buf request;
 
-	buf_init(&body, sender->arena, 1 << 20);
-	buf_printf(&body,
-	    "{\"version\":1,\"sourceInstance\":\"%s\",\"events\":[",
-	    sender->origin);
-	for (int i = 0; i < EVENTS; i++)
-		put_event(sender, &body, i);
-	buf_text(&body, "]}");
-	shot->body = buf_bytes(&body);
 	shot->timestamp =
 	    arena_printf(sender->arena, "%" PRId64, clock_wall_ms());
 	shot->nonce = nonce_fresh(sender->arena);
@@ -130,6 +126,21 @@ static void shot_make(struct sender *sender, struct shot *shot)
 	    shot->signature);
 	buf_add(&request, shot->body.data, shot->body.len);
 	shot->request = buf_bytes(&request);
+}
+
+static void shot_make(struct sender *sender, struct shot *shot)
+{
+	struct buf body;
+
+	buf_init(&body, sender->arena, 1 << 20);
+	buf_printf(&body,
+	    "{\"version\":1,\"sourceInstance\":\"%s\",\"events\":[",
+	    sender->origin);
+	for (int i = 0; i < EVENTS; i++)
+		put_event(sender, &body, i);
+	buf_text(&body, "]}");
+	shot->body = buf_bytes(&body);
+	shot_sign(sender, shot);
 }
 
 /* ---- stages: one batch each ---- */
@@ -265,6 +276,56 @@ static double median(double *figures)
 	return percentile(figures, ROUNDS, 50);
 }
 
+/* ---- every type of event, one batch after the other ---- */
+
+/* Milliseconds of a batch of EVENTS of this type. */
+static double type_batch(struct sender *sender, const struct test_crowd *crowd,
+    const char *type, int round)
+{
+	struct shot shot;
+	const char *body;
+	int64_t from;
+
+	test_events_prepare(crowd, type);
+	body = arena_printf(sender->arena,
+	    "{\"version\":1,\"sourceInstance\":\"%s\",\"events\":[%s]}",
+	    sender->origin, test_events_of(crowd, type, round, EVENTS));
+	shot.body = (struct bytes){ body, strlen(body) };
+	shot_sign(sender, &shot);
+	from = clock_steady_us();
+	stage_relay(sender, &shot);
+	return (double)(clock_steady_us() - from) / 1000;
+}
+
+static void types_measure(struct site *site)
+{
+	struct sender *sender = &site->senders[0];
+	struct test_crowd crowd = {
+		.arena = site->arena,
+		.origin = sender->origin,
+		.host = "nova.localhost",
+		.conninfo = site->node->database,
+	};
+	double ms[TYPES_MAX][ROUNDS];
+
+	test_crowd_begin(&crowd);
+	/* The first round makes people and conversations, and counts not. */
+	for (int round = 0; round <= ROUNDS; round++) {
+		arena_reset(sender->arena);
+		for (size_t i = 0; test_events_type(i); i++) {
+			double took = type_batch(
+			    sender, &crowd, test_events_type(i), round);
+
+			must(i < TYPES_MAX, "more types than expected");
+			if (round)
+				ms[i][round - 1] = took;
+		}
+	}
+	for (size_t i = 0; test_events_type(i); i++)
+		printf("figure=inbound_%s value=%.0f unit=events/s\n",
+		    test_events_type(i), EVENTS * 1000 / median(ms[i]));
+}
+
 /* ---- the site ---- */
 
 static void site_people(struct site *site)
@@ -366,6 +427,7 @@ int main(void)
 		latencies_keep(&site);
 	}
 	print_all(&site, hmac, bare, relay);
+	types_measure(&site);
 	site_end(&site);
 	return 0;
 }
