@@ -312,6 +312,25 @@ Test(janitor, sweeps_what_is_over_in_bounded_batches_and_nothing_else)
 	cr_expect_eq(janitor_count("users"), 1);
 }
 
+Test(janitor, the_log_of_sync_becomes_readable_and_stays_ninety_days)
+{
+	struct test_daemon *janitord;
+
+	janitor_sql(
+	    "INSERT INTO federation_mutation_log (context_type, context_id, "
+	    "mutation_type, entity_id, payload, hosts, mutated_at) "
+	    "SELECT 'dm', '1', 'delete', g.n::text, '', '{a.test}', now() - "
+	    "make_interval(days => CASE WHEN g.n <= 2500 THEN 91 ELSE 89 END) "
+	    "FROM generate_series(1, 2503) AS g(n) ORDER BY g.n");
+	janitord = test_janitord(janitor.node, NULL);
+	cr_expect(test_daemon_logged(janitord,
+	    "event=rows.purged daemon=janitord table=federation_mutation_log",
+	    SOON_MS));
+	cr_expect_eq(janitor_count("federation_mutation_log"), 3);
+	cr_expect(test_db_until(janitor.node->database,
+	    "SELECT count(*) = 3 AS b FROM federation_sync_entries", SOON_MS));
+}
+
 Test(janitor, what_is_kept_of_a_conversation_is_told_truthfully)
 {
 	janitor_sql(
