@@ -275,6 +275,45 @@ Test(group, only_its_owner_adds_and_only_friends)
 	    "4 member_added dave, 5 message_created");
 }
 
+static int64_t queued(const char *type)
+{
+	return number(arena_printf(arena,
+	    "SELECT count(*) AS n FROM federation_outbox WHERE event_type = "
+	    "'%s'",
+	    type));
+}
+
+Test(group, the_first_member_from_elsewhere_gives_it_an_id)
+{
+	const char *group = group_of(2);
+	const char *say = arena_printf(arena, "/api/dm/%s/messages", group);
+	struct test_reply reply;
+
+	test_db_script(node->database,
+	    "INSERT INTO federation_peers (origin, host, status, hmac_secret) "
+	    "VALUES ('https://luna.test', 'luna.test', 'active', 'x');"
+	    "INSERT INTO users (username, password_hash, home_instance, "
+	    "home_user_id) VALUES ('700@luna.test', '!federation-replicated', "
+	    "'luna.test', '700');"
+	    "INSERT INTO friends SELECT a.id, b.id FROM users a, users b WHERE "
+	    "a.username = 'alice' AND b.home_user_id = '700'");
+	reply = call(ALICE, "POST", say, "{\"content\":\"among us\"}");
+	cr_expect_eq(reply.status, 201, "%s", reply.body);
+	cr_expect_eq(queued("create"), 0);
+	reply = call(ALICE, "POST",
+	    arena_printf(arena, "/api/dm/%s/members", group),
+	    "{\"homeUserId\":\"700\",\"homeInstance\":\"luna.test\"}");
+	cr_assert_eq(reply.status, 200, "%s", reply.body);
+	cr_expect_eq(strlen(test_text(arena, &reply, "federatedId")), 36);
+	cr_expect_eq(queued("member_add"), 1);
+	cr_expect(text("SELECT payload AS t FROM federation_outbox WHERE "
+		       "payload LIKE '%\"members\":[%' AND payload LIKE "
+		       "'%\"homeUserId\":\"700\"%'"));
+	reply = call(ALICE, "POST", say, "{\"content\":\"to all\"}");
+	cr_expect_eq(reply.status, 201, "%s", reply.body);
+	cr_expect_eq(queued("create"), 1);
+}
+
 Test(group, a_pair_has_no_members_to_change)
 {
 	struct test_reply reply = test_post(arena, node->port, "/api/dm",
