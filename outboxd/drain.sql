@@ -5,13 +5,13 @@
 -- empty_through
 -- A CTE: a subquery under IN may run again and lock more than was asked.
 -- NO KEY: nobody who only refers to the peer has to wait for us. LIMIT 1: an
--- EXISTS becomes a join that reads the whole outbox. LATERAL: who is first in
--- line is probed first, and nobody after there are enough.
+-- EXISTS becomes a join that reads the whole outbox. OFFSET and LATERAL: who is
+-- first in line is probed first, and nobody after there are enough.
 WITH due AS MATERIALIZED (
     SELECT d.id
-      FROM (SELECT id FROM federation_peers
+      FROM (SELECT id, empty_through FROM federation_peers
              WHERE next_attempt_at <= now() AND lease_until < now()
-             ORDER BY next_attempt_at, id) l
+             ORDER BY next_attempt_at, id OFFSET 0) l
      CROSS JOIN LATERAL (
            SELECT p.id FROM federation_peers p
             WHERE p.id = l.id AND p.next_attempt_at <= now() AND p.lease_until < now()
@@ -20,10 +20,10 @@ WITH due AS MATERIALIZED (
                    OR p.status = 'pending' AND p.hmac_secret IS NOT NULL
                       AND p.initiated_at IS NOT NULL
                       AND coalesce(p.attempt_until, '-infinity') < now())
-              AND (SELECT true FROM federation_outbox o
-                    WHERE o.peer_id = p.id
-                      AND o.id > CASE WHEN $4 THEN 0 ELSE p.empty_through END LIMIT 1)
               FOR NO KEY UPDATE SKIP LOCKED) d
+     WHERE (SELECT true FROM federation_outbox o
+             WHERE o.peer_id = l.id
+               AND o.id > CASE WHEN $4 THEN 0 ELSE l.empty_through END LIMIT 1)
      LIMIT $1)
 UPDATE federation_peers p
    SET lease_worker = $3, lease_token = gen_random_uuid(), lease_until = now() + $2,
