@@ -74,10 +74,10 @@ const char *outcome_text(struct arena *arena, int code, struct bytes body)
 	struct buf text;
 
 	buf_init(&text, arena, TEXT_MAX + 16);
-	buf_printf(&text, "%d", code);
+	buf_text(&text, "");
+	if (code)
+		buf_printf(&text, "%d%s", code, body.len ? ": " : "");
 	for (size_t i = 0; i < body.len && text.len < TEXT_MAX; i++) {
-		if (i == 0)
-			buf_text(&text, ": ");
 		/* Only ASCII: a cut would leave half a character. */
 		buf_char(
 		    &text, data[i] >= ' ' && data[i] < 0x7f ? data[i] : ' ');

@@ -39,7 +39,8 @@ struct outcome outcome_of_status(int code, bool shared);
 /* The counter of attempts by outcome class: a word for the metrics. */
 const char *outcome_class(const struct outcome *outcome);
 
-/* "code: start of the answer", without control characters, at most 1 KiB. */
+/* "code: start of the answer", without control characters, at most 1 KiB. Code
+ * 0, nobody answered: the text alone. */
 const char *outcome_text(struct arena *arena, int code, struct bytes body);
 
 #endif

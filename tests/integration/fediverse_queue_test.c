@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "common/base/clock.h"
+#include "common/net/addr.h"
 #include "tests/integration/fediverse_site.h"
 
 static struct fediverse_site site;
@@ -418,6 +419,39 @@ Test(fediverse_queue, a_temporary_error_waits_along_the_schedule)
 	cr_expect_str_eq(after.id, item.id);
 	cr_expect_str_eq(after.status, "dead");
 	cr_expect_eq(after.attempts, 8);
+}
+
+static bool lead_nowhere(struct delivery_try *attempt)
+{
+	const struct client_result result = {
+		.outcome = CLIENT_NO_CONNECTION,
+		.unresolved = true,
+		.text = "no such name",
+	};
+
+	delivery_conclude(attempt, &result);
+	return false;
+}
+
+static const struct outbound_delivery nowhere = { .name = "nowhere",
+	.prepare = lead_nowhere };
+
+/* The fourth time is the last, if the name servers say so, too: where they
+ * do not answer, nothing is known of the name. */
+Test(fediverse_queue, a_name_that_does_not_exist_ends_after_four_attempts)
+{
+	const char *want =
+	    addr_name_is_absent("nobody.invalid") ? "dead" : "pending";
+	struct outbound_item after;
+
+	enqueued(ACTIVITY, "https://nobody.invalid/inbox");
+	for (int i = 1; i <= 4; i++) {
+		cr_assert(fediverse_drain_one(&site, &nowhere, &after));
+		cr_expect_eq(after.attempts, i);
+		cr_expect_str_eq(after.status, i < 4 ? "pending" : want);
+		fediverse_now(&site);
+	}
+	cr_expect_str_eq(after.last_error, "no such name");
 }
 
 /* Whoever has lost the lease changes nothing. */
