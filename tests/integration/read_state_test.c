@@ -416,6 +416,10 @@ Test(read_state_api, only_a_persons_own_nodes_are_told_and_only_of_progress)
 	call(&api.bob, "ack", api.channel, api.messages[2]);
 	cr_expect_str_eq(outbox(),
 	    "luna.test read_state_update, moon.test read_state_update");
+	cr_expect_eq(test_db_number(api.node->database,
+			 "SELECT count(*) AS n FROM federation_mutation_log"
+			 " WHERE mutation_type = 'read_state_update'"),
+	    2, "nor can anybody ask for it later");
 }
 
 /* ---- at once ---- */
