@@ -1,6 +1,7 @@
 DROP TRIGGER users_removed_from_fediverse ON users;
 DROP TRIGGER users_gone_from_fediverse ON users;
 DROP FUNCTION fediverse_actor_follows_person();
+DROP VIEW ops.fediverse_inbox;
 DROP FUNCTION fediverse_follower_settle(uuid, text, boolean);
 DROP FUNCTION fediverse_followers(uuid);
 DROP FUNCTION fediverse_actor(text);

@@ -92,6 +92,21 @@ GRANT EXECUTE ON FUNCTION fediverse_is_object(text) TO postrider_frontd;
 GRANT SELECT, DELETE ON fediverse_keys, fediverse_fetches, fediverse_inbound
     TO postrider_janitord;
 
+-- Both counts end at 10,000, so that a look costs the same whatever waits.
+CREATE VIEW ops.fediverse_inbox AS
+SELECT (SELECT count(*) FROM (SELECT FROM public.fediverse_inbound
+         WHERE taken_at IS NULL LIMIT 10000) AS first) AS waiting,
+       (SELECT now() - i.received_at FROM public.fediverse_inbound i
+         WHERE i.taken_at IS NULL ORDER BY i.id LIMIT 1) AS oldest,
+       (SELECT count(*) FROM (SELECT FROM public.fediverse_inbound
+         WHERE received_at > now() - interval '1 hour' LIMIT 10000) AS lately) AS last_hour,
+       (SELECT now() - max(i.received_at) FROM public.fediverse_inbound i) AS latest,
+       (SELECT count(*) FROM (SELECT FROM public.fediverse_keys
+         WHERE pem IS NULL AND failed_until > now() LIMIT 10000) AS missing) AS keys_missing;
+COMMENT ON VIEW ops.fediverse_inbox IS
+    'What came in over ActivityPub and waits for the application; keys that could not be had.';
+GRANT SELECT ON ops.fediverse_inbox TO postrider_operator, postrider_monitor;
+
 -- What an application may call. It takes in its own transaction: after a
 -- rollback the same comes again, to whoever asks first.
 CREATE FUNCTION fediverse_receive(at_most integer DEFAULT 100)

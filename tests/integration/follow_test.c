@@ -277,15 +277,18 @@ static int64_t received_as_app(const char *script)
 Test(follow, the_application_takes_each_activity_once)
 {
 	const char *take = "SELECT count(*) AS n FROM fediverse_receive(2)";
+	const char *waiting = "SELECT waiting AS n FROM ops.fediverse_inbox";
 
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(deliver(.path = NULL).status, 202);
+	cr_expect_eq(inbox_number(&site, waiting), 3);
 	test_db_script(
 	    test_db_as(site.arena, site.world->node->database, "postrider_app"),
 	    "BEGIN; SELECT fediverse_receive(); ROLLBACK");
 	cr_expect_eq(received_as_app(take), 2);
 	cr_expect_eq(received_as_app(take), 1);
 	cr_expect_eq(received_as_app(take), 0);
+	cr_expect_eq(inbox_number(&site, waiting), 0);
 	cr_expect_str_eq(test_db_text(site.arena,
 			     test_db_as(site.arena, site.world->node->database,
 				 "postrider_app"),
