@@ -29,8 +29,8 @@ TestSuite(sync_order, .init = begin, .fini = end, .timeout = 300);
 
 static void log_rows(int from, int to)
 {
-	test_db_script(site.conninfo,
-	    arena_printf(site.arena, LOG_ROWS, from, to));
+	test_db_script(
+	    site.conninfo, arena_printf(site.arena, LOG_ROWS, from, to));
 }
 
 static void sql(const char *script)
