@@ -17,6 +17,9 @@ struct claim {
 	int64_t room;
 	int64_t started;
 	bool wholly;
+	bool unsure; /* the last one may have leased unseen; what is known: */
+	const char **tokens;
+	size_t token_count;
 	int64_t took_ms;
 	uint64_t hints;
 	bool may_linger;
@@ -44,6 +47,17 @@ static void step_first(struct claim *claim, struct conn *conn)
 	claim->step_failed = !drain_step(conn, drain, &claim->step_err);
 }
 
+static bool drop_unknown(
+    struct claim *claim, struct conn *conn, struct err *err)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, claim->arena);
+
+	tx_lazy(tx);
+	return lease_drop_unknown(tx, claim->all->def.self->id, claim->tokens,
+		   claim->token_count, err) &&
+	    tx_commit(tx, err);
+}
+
 static void claim_run(void *item, void *state)
 {
 	struct claim *claim = item;
@@ -52,13 +66,15 @@ static void claim_run(void *item, void *state)
 	const struct drain_lease *leases;
 	struct rows rows;
 
-	claim->failed = !drain_claim(worker->conn, claim->arena,
-	    &(const struct drain_claim){
-		.worker = def->self->id,
-		.room = claim->room,
-		.wholly = claim->wholly,
-	    },
-	    &rows, &claim->err);
+	claim->failed = (claim->unsure &&
+			    !drop_unknown(claim, worker->conn, &claim->err)) ||
+	    !drain_claim(worker->conn, claim->arena,
+		&(const struct drain_claim){
+		    .worker = def->self->id,
+		    .room = claim->room,
+		    .wholly = claim->wholly,
+		},
+		&rows, &claim->err);
 	claim->took_ms = clock_steady_ms() - claim->started;
 	if (claim->failed)
 		return;
@@ -82,6 +98,7 @@ static void claim_done(void *item)
 	all->pending--;
 	all->claiming = false;
 	all->claim_again = false;
+	all->unsure = claim->failed;
 	metric_observe_us(&figure_claim, 0, claim->took_ms * 1000);
 	if (claim->failed)
 		log_warn("outbox.unlooked", F("err", v_text(claim->err.text)));
@@ -104,6 +121,17 @@ static void claim_done(void *item)
 		deliverer_look(all);
 }
 
+static void tokens_note(struct claim *claim)
+{
+	const struct delivery *d;
+
+	claim->tokens =
+	    arena_array(claim->arena, (size_t)claim->all->held, sizeof(char *));
+	DL_FOREACH(claim->all->deliveries, d)
+	claim->tokens[claim->token_count++] =
+	    arena_text(claim->arena, d->token);
+}
+
 static void claim_begin(struct deliverer *all)
 {
 	struct arena *arena = arena_new();
@@ -115,6 +143,9 @@ static void claim_begin(struct deliverer *all)
 	claim->room = outboxd_conf.peers_max - all->held;
 	claim->started = clock_steady_ms();
 	claim->hints = all->hints;
+	claim->unsure = all->unsure;
+	if (claim->unsure)
+		tokens_note(claim);
 	claim->wholly = claim->started - all->wholly_at >= DRAIN_WHOLLY_MS;
 	if (claim->wholly)
 		all->wholly_at = claim->started;

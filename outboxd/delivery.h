@@ -79,6 +79,7 @@ struct deliverer {
 	bool up;	   /* and nothing of an earlier one is left */
 	bool claiming;
 	bool claim_again;
+	bool unsure;  /* a claim failed: did it lease before? */
 	bool crowded; /* the last look found no room for all */
 	bool draining;
 	bool renewing;

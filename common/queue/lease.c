@@ -25,6 +25,13 @@ bool lease_drop_peers(struct tx *tx, int64_t worker, struct err *err)
 	return sql_none(tx, &SQL_lease_drop_peers, err, v_id(worker));
 }
 
+bool lease_drop_unknown(struct tx *tx, int64_t worker,
+    const char *const *tokens, size_t count, struct err *err)
+{
+	return sql_none(tx, &SQL_lease_drop_unknown, err, v_id(worker),
+	    v_texts(tokens, count));
+}
+
 bool lease_reap_peers(struct tx *tx, int64_t *freed, struct err *err)
 {
 	return sql_count(tx, &SQL_lease_reap_peers, freed, err);

@@ -33,6 +33,9 @@ MUST_CHECK bool lease_renew_peers(struct tx *tx, const int64_t *peers,
 /* Gives back whatever peers this worker holds (after losing its lock). */
 MUST_CHECK bool lease_drop_peers(
     struct tx *tx, int64_t worker, struct err *err);
+/* Those of a claim whose outcome is unknown: all but what it knows of. */
+MUST_CHECK bool lease_drop_unknown(struct tx *tx, int64_t worker,
+    const char *const *tokens, size_t count, struct err *err);
 
 /* Frees the peers of workers that are no longer alive; *freed counts them. */
 MUST_CHECK bool lease_reap_peers(

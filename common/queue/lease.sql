@@ -19,6 +19,12 @@ UPDATE federation_peers
    SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
  WHERE lease_worker = $1;
 
+-- name: lease_drop_unknown :none
+-- $1 worker, $2 the tokens it knows of
+UPDATE federation_peers
+   SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
+ WHERE lease_worker = $1 AND lease_token::text <> ALL ($2::text[]);
+
 -- name: lease_reap_peers :none
 -- SKIP LOCKED: whoever is at work on the row is alive, or frees it himself.
 WITH alive AS MATERIALIZED (
