@@ -7,10 +7,11 @@
 #include "tests/lib/test_db.h"
 
 /* What a node cannot know yet is refused a few times; its tries must last. */
-enum { WISHERS = SIDES_MAX * PEOPLE, RETRY_EVERY_MS = 10000 };
+enum { WISHERS = SIDES_MAX * (PEOPLE + 1), RETRY_EVERY_MS = 10000 };
 
 struct company {
 	struct site *site;
+	struct chaos_person guests[SIDES_MAX]; /* accounts on the next node */
 	struct wisher wishers[WISHERS];
 	int count;
 	_Atomic int left;
@@ -50,25 +51,75 @@ static bool company_is_done(const void *people)
 	return company->running == 0;
 }
 
+static void wisher_add(struct company *company, int side, int place,
+    const struct chaos_person *person, uint64_t seed)
+{
+	struct wisher *wisher = &company->wishers[company->count];
+
+	*wisher = (struct wisher){
+		.site = company->site,
+		.side = side,
+		.place = place,
+		.line = { .side = &company->site->sides[side],
+		    .person = person },
+		.dice = { seed * 100 + (uint64_t)company->count++ },
+	};
+}
+
+/* The first person of a side has an account on the next one, too. */
+static bool guest_begin(struct company *company, int side)
+{
+	struct site *site = company->site;
+	struct side *home = &site->sides[side];
+	struct side *there = &site->sides[(side + 1) % site->count];
+	const struct chaos_person *person = &home->people[0];
+	struct chaos_person *guest = &company->guests[side];
+	struct line line = { .side = there };
+	struct plain_answer answer;
+	bool ok;
+
+	guest->username =
+	    arena_printf(site->arena, "%s@%s", person->username, home->host);
+	ok = line_insist(&line, site->arena, "/api/auth/register",
+	    arena_printf(site->arena,
+		"{\"username\":\"%s\",\"password\":\"correct-horse\","
+		"\"homeInstance\":\"%s\",\"homeUserId\":\"%s\"}",
+		guest->username, home->host, person->id),
+	    &answer);
+	guest->token = line_text(answer.json, "token");
+	guest->id = line_text(json_member(answer.json, "user"), "id");
+	line_close(&line);
+	line = (struct line){ .side = home, .person = person };
+	ok = ok && guest->token && guest->id &&
+	    line_call(&line, site->arena, "PATCH", "/api/users/@me",
+		arena_printf(site->arena,
+		    "{\"replicatedInstances\":[{\"origin\":\"%s\","
+		    "\"username\":\"%s\"}]}",
+		    proxy_origin(there->proxy), guest->username),
+		&answer) == 200;
+	line_close(&line);
+	return ok;
+}
+
 static bool company_begin(
     struct company *company, struct site *site, uint64_t seed)
 {
 	AUTO(arena_free) struct arena *arena = arena_new();
 	bool ok = line_people(site);
+	int natives;
 
 	*company = (struct company){ .site = site };
 	for (int s = 0; s < site->count; s++)
 		for (int p = 0; p < PEOPLE; p++)
-			company->wishers[company->count++] = (struct wisher){
-				.site = site,
-				.side = s,
-				.place = p,
-				.line = { .side = &site->sides[s],
-				    .person = &site->sides[s].people[p] },
-				.dice = { seed * 100 + (uint64_t)(s * PEOPLE) +
-				    (uint64_t)p },
-			};
-	for (int i = 0; ok && i < company->count; i++)
+			wisher_add(
+			    company, s, p, &site->sides[s].people[p], seed);
+	natives = company->count;
+	for (int s = 0; ok && s < site->count; s++) {
+		ok = guest_begin(company, s);
+		wisher_add(company, (s + 1) % site->count, PEOPLE,
+		    &company->guests[s], seed);
+	}
+	for (int i = 0; ok && i < natives; i++)
 		ok = wisher_begin(&company->wishers[i], arena);
 	return ok;
 }

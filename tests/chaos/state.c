@@ -16,13 +16,14 @@ static const struct shape line_shape[] = {
 /* clang-format on */
 
 /*
- * $1 the node's origin, $2 its host. A group's message is needed elsewhere
+ * $1 the node's host. A message is named by where it was written, whoever sent
+ * it on. A group's message is needed elsewhere
  * only if nobody has ever left the group (who was away knows no changes), and
  * it was written after the other node came to know the group. A pair without a
  * message is nobody else's business.
  */
 static const struct stmt state_stmt = { "state",
-	"WITH who AS (SELECT id, coalesce(home_instance, $2::text) || '/'"
+	"WITH who AS (SELECT id, coalesce(home_instance, $1::text) || '/'"
 	"    || coalesce(home_user_id, id::text) AS name, bio,"
 	"    coalesce(display_name, CASE WHEN home_instance IS NULL"
 	"      THEN username END) AS shown,"
@@ -43,8 +44,12 @@ static const struct stmt state_stmt = { "state",
 	"  SELECT scope, '' AS key, names || ' of ' || coalesce(owner, '-')"
 	"    AS value, is_group AS needed, created_at AS at FROM conv"
 	"  UNION ALL"
-	"  SELECT conv.scope, 'message ' || coalesce(m.source_instance,"
-	"    $1::text) || ' ' || coalesce(m.source_message_id, m.id::text),"
+	"  SELECT conv.scope, 'message ' || coalesce("
+	"      (SELECT a.host || ' ' || a.birth_id FROM message_aliases a"
+	"        WHERE a.dm_message_id = m.id LIMIT 1),"
+	"      split_part(split_part(m.source_instance, '://', 2), ':', 1)"
+	"        || ' ' || m.source_message_id,"
+	"      $1::text || ' ' || m.id),"
 	"    concat_ws(' ', m.content, m.edited_at, (SELECT string_agg("
 	"      r.emoji || '=' || w.name, ' ' ORDER BY r.emoji COLLATE \"C\","
 	"      w.name COLLATE \"C\") FROM dm_reactions r"
@@ -74,7 +79,7 @@ static const struct stmt state_stmt = { "state",
 	"  FROM who WHERE shown IS NOT NULL AND profile_updated_at IS NOT NULL)"
 	"SELECT scope, key, value, needed, at FROM lines"
 	" ORDER BY scope COLLATE \"C\", key COLLATE \"C\"",
-	SQL_MANY, 2 };
+	SQL_MANY, 1 };
 
 bool state_read(const struct side *side, struct arena *arena,
     struct rows *lines, struct err *err)
@@ -82,8 +87,8 @@ bool state_read(const struct side *side, struct arena *arena,
 	AUTO(conn_free) struct conn *conn = test_db_conn(side->database);
 	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
 
-	return sql_many(tx, &state_stmt, line_shape, lines, err,
-	    v_text(proxy_origin(side->proxy)), v_text(side->host));
+	return sql_many(
+	    tx, &state_stmt, line_shape, lines, err, v_text(side->host));
 }
 
 /* ---- comparing ---- */
