@@ -83,6 +83,7 @@ struct relay_event {
 	/* The message it is about, as born at a host; id NULL: none. */
 	const char *about_host;
 	const char *about_id;
+	bool about_ours; /* or, if that is unknown, a message named by our id */
 	/* also as written elsewhere, if its author's home sent it on */
 	bool about_any_name;
 	const void *detail; /* of its type */

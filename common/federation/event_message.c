@@ -25,12 +25,6 @@ static const struct shape inserted_shape[] = {
 
 /* ---- what all of them need ---- */
 
-static struct known_message *about(
-    const struct relay_range *run, const struct relay_event *event)
-{
-	return range_message(run, event->about_host, event->about_id);
-}
-
 static void refuse_unknown(
     const struct relay_range *run, struct relay_event *event)
 {
@@ -233,7 +227,7 @@ static bool create_stage(struct relay_range *run, struct relay_event *event)
 	if (event->state != EVENT_OPEN)
 		return false;
 	c = range_conversation(run, event);
-	if (about(run, event))
+	if (range_message(run, event->about_host, event->about_id))
 		event_deny(run->batch, event, ERR_DUPLICATE, NULL,
 		    "the message is already here");
 	else if (!c || c->is_gone)
@@ -293,6 +287,36 @@ static bool may_delete(
 	return strcmp(known->home_instance, run->batch->source.host) == 0;
 }
 
+/*
+ * By the peer's id; or by ours, if we know it by no id of the peer's and its
+ * author is the peer's, or ours with an account there.
+ */
+static struct known_message *about(
+    const struct relay_range *run, const struct relay_event *event)
+{
+	struct known_message *known =
+	    range_message(run, event->about_host, event->about_id);
+
+	if (known)
+		return known;
+	known =
+	    range_message(run, run->batch->node->origin.host, event->about_id);
+	if (!known ||
+	    !(event->has_message ? may_edit(run, event, known)
+				 : may_delete(run, known)))
+		return NULL;
+	return known;
+}
+
+static const struct known_message *changed(
+    const struct relay_range *run, const struct message *message)
+{
+	for (size_t i = 0; i < run->message_count; i++)
+		if (run->messages[i].id == message->id)
+			return &run->messages[i];
+	return NULL;
+}
+
 /* Changes of messages: the events, and what goes homeward on. */
 static bool changed_announce(struct relay_range *run, const struct rows *rows,
     const char *kind, const char *event_type, struct err *err)
@@ -307,8 +331,7 @@ static bool changed_announce(struct relay_range *run, const struct rows *rows,
 	if (!changes_append(run->tx, changes, rows->count, NULL, err))
 		return false;
 	for (size_t i = 0; i < rows->count; i++) {
-		const struct known_message *known = range_message(run,
-		    run->batch->source.host, messages[i].source_message_id);
+		const struct known_message *known = changed(run, &messages[i]);
 
 		assert(known);
 		if (!known->home_instance && is_in(run, &messages[i]) &&

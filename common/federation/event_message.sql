@@ -50,7 +50,8 @@ WITH gone AS (
     RETURNING m.*),
 grave AS (
     INSERT INTO message_tombstones (source_instance, source_message_id)
-    SELECT source_instance, source_message_id FROM gone ON CONFLICT DO NOTHING)
+    SELECT source_instance, source_message_id FROM gone WHERE source_instance IS NOT NULL
+        ON CONFLICT DO NOTHING)
 SELECT m.id, m.dm_channel_id, m.user_id, m.reply_to_id, m.content, m.type, m.edited_at,
        m.created_at, m.source_message_id, m.source_instance, 0::bigint AS seq
   FROM gone m;

@@ -226,10 +226,18 @@ bool create_read(
 	return true;
 }
 
+/* A change may name the message by our id, if it was written here. */
+static bool change_read(
+    const struct relay_batch *batch, struct relay_event *event, struct err *err)
+{
+	event->about_ours = true;
+	return message_id_check(batch, event, err);
+}
+
 bool update_read(
     const struct relay_batch *batch, struct relay_event *event, struct err *err)
 {
-	if (!message_id_check(batch, event, err))
+	if (!change_read(batch, event, err))
 		return false;
 	/* Without a payload it is an edit that changes nothing. */
 	if (!json_member(event->value, "message"))
@@ -240,5 +248,5 @@ bool update_read(
 bool delete_read(
     const struct relay_batch *batch, struct relay_event *event, struct err *err)
 {
-	return message_id_check(batch, event, err);
+	return change_read(batch, event, err);
 }

@@ -58,6 +58,22 @@ void targets_add(struct targets *targets, const char *host)
 	targets->hosts[targets->count++] = host;
 }
 
+bool targets_take(
+    struct targets *targets, const char *host, struct targets *one)
+{
+	for (size_t i = 0; host && i < targets->count; i++) {
+		if (strcmp(targets->hosts[i], host) != 0)
+			continue;
+		*one = *targets;
+		one->hosts = NULL;
+		one->count = one->room = 0;
+		targets_add(one, host);
+		targets->hosts[i] = targets->hosts[--targets->count];
+		return true;
+	}
+	return false;
+}
+
 static void declared_add(void *arg, const char *host, int port)
 {
 	(void)port;

@@ -35,6 +35,9 @@ void targets_init(struct targets *targets, struct arena *arena,
     const struct node *node, const char *except_host);
 void targets_add(struct targets *targets, const char *host);
 bool targets_have(const struct targets *targets, const char *host);
+/* Takes a host out of them, into one of its own; false: it was not there. */
+bool targets_take(
+    struct targets *targets, const char *host, struct targets *one);
 /* The hosts where a person has declared accounts. */
 void targets_add_declared(
     struct targets *targets, const char *replicated_instances);

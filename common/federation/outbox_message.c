@@ -120,31 +120,56 @@ static const char *payload(
 	return payload_close(&out);
 }
 
-static bool add(struct tx *tx, struct entry *entry,
-    const struct targets *targets, const char *event_type, struct err *err)
+static bool add_named(struct tx *tx, const struct entry *entry,
+    const struct targets *targets, const char *event_type, const char *name,
+    struct err *err)
 {
 	struct arena *arena = tx_arena(tx);
 	const struct message *message = entry->message;
+	bool by_birth = name != NULL;
 	struct outbox_event event = {
 		.event_type = event_type,
 		.context_type = "dm",
 		.context_id = id_text(arena, message->dm_channel_id),
-		.entity_id = id_text(arena, message->id),
+		.entity_id = by_birth ? name : id_text(arena, message->id),
 		.payload = "",
-		.to_all = entry->place.to_all && !entry->author->home_instance,
+		.to_all = entry->place.to_all &&
+		    !entry->author->home_instance && !by_birth,
 		.is_message = true,
 		.homeward = entry->author->home_instance != NULL,
+		.unlogged = by_birth,
 	};
-	bool whole = strcmp(event_type, "delete") != 0;
 
 	/* Without targets it is for the log only, which keeps no payload. */
-	if (targets->count || event.to_all) {
-		if (whole &&
-		    !attachments_of(tx, &message->id, 1, &entry->files, err))
-			return false;
-		event.payload = payload(arena, entry, whole);
-	}
+	if (targets->count || event.to_all)
+		event.payload =
+		    payload(arena, entry, strcmp(event_type, "delete") != 0);
 	return outbox_add(tx, &event, targets, err);
+}
+
+/*
+ * The node where a message was written does not know our id of it: there its
+ * own names it. (A person with accounts on both has written it on the one and
+ * changes it on the other.)
+ */
+static bool add(struct tx *tx, struct entry *entry, struct targets *targets,
+    const char *event_type, struct err *err)
+{
+	struct arena *arena = tx_arena(tx);
+	const struct message *message = entry->message;
+	const char *birth = message->source_instance;
+	struct targets there;
+	int port;
+
+	if (targets->count && strcmp(event_type, "delete") != 0 &&
+	    !attachments_of(tx, &message->id, 1, &entry->files, err))
+		return false;
+	if (birth && strcmp(event_type, "create") != 0 &&
+	    targets_take(targets, instance_host(arena, birth, &port), &there) &&
+	    !add_named(
+		tx, entry, &there, event_type, message->source_message_id, err))
+		return false;
+	return add_named(tx, entry, targets, event_type, NULL, err);
 }
 
 /* Who is told of a pair for the first time must find it by its id later. */

@@ -194,10 +194,11 @@ static struct births births_of(const struct relay_range *range)
 
 		if (event->state != EVENT_OPEN || !event->about_id)
 			continue;
-		if (event->about_host == range->batch->node->origin.host) {
+		if (event->about_host == range->batch->node->origin.host ||
+		    event->about_ours)
 			b.ours[b.ours_count++] = id_parse(event->about_id);
+		if (event->about_host == range->batch->node->origin.host)
 			continue;
-		}
 		b.hosts[b.count] = event->about_host;
 		b.ids[b.count++] = event->about_id;
 	}

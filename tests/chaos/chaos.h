@@ -36,6 +36,7 @@ struct options {
 	int burst;
 	int snapshot_s;
 	int nodes; /* of converge */
+	bool guests;
 };
 
 /* A seeded source of numbers; one thread. */

@@ -102,7 +102,7 @@ static bool guest_begin(struct company *company, int side)
 }
 
 static bool company_begin(
-    struct company *company, struct site *site, uint64_t seed)
+    struct company *company, struct site *site, uint64_t seed, bool guests)
 {
 	AUTO(arena_free) struct arena *arena = arena_new();
 	bool ok = line_people(site);
@@ -114,7 +114,7 @@ static bool company_begin(
 			wisher_add(
 			    company, s, p, &site->sides[s].people[p], seed);
 	natives = company->count;
-	for (int s = 0; ok && s < site->count; s++) {
+	for (int s = 0; ok && guests && s < site->count; s++) {
 		ok = guest_begin(company, s);
 		wisher_add(company, (s + 1) % site->count, PEOPLE,
 		    &company->guests[s], seed);
@@ -233,7 +233,7 @@ bool converge_run(struct site *site, const struct options *options)
 		abort();
 	for (int s = 0; s < site->count; s++)
 		proxy_set_log(site->sides[s].proxy, false);
-	good = company_begin(company, site, options->seed) &&
+	good = company_begin(company, site, options->seed, options->guests) &&
 	    play(company, options, &err);
 	if (err.code)
 		fprintf(stderr, "chaos: converge: %s\n", err.text);

@@ -3,7 +3,7 @@
  *
  *   chaos [--seed N] [--rounds N] [--scenario NAME|all|pressure|converge]
  *         [--seconds MAX] [--drain-seconds MAX] [--no-operator] [--keep]
- *         [--burst EVENTS] [--snapshot-seconds N] [--nodes N]
+ *         [--burst EVENTS] [--snapshot-seconds N] [--nodes N] [--guests]
  *
  * Ends with 1 when anything is missing, doubled or out of order. README.md
  * says what is done and what is checked.
@@ -175,6 +175,7 @@ static const struct option option_names[] = {
 	{ "burst", required_argument, NULL, 'b' },
 	{ "snapshot-seconds", required_argument, NULL, 'i' },
 	{ "nodes", required_argument, NULL, 'c' },
+	{ "guests", no_argument, NULL, 'g' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -206,6 +207,9 @@ static bool option_read(struct options *options, int option)
 		return number_read(optarg, &options->drain_s);
 	case 'o':
 		options->operator_retries = false;
+		return true;
+	case 'g':
+		options->guests = true;
 		return true;
 	case 'k':
 		options->keep = true;

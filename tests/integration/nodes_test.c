@@ -309,6 +309,52 @@ Test(nodes, what_came_homeward_gathers_the_same_reactions_everywhere)
 	nothing_is_left();
 }
 
+static void change(const struct place *at, const struct test_person *who,
+    const char *was, const char *text)
+{
+	struct test_reply reply = call(at, who, "PATCH",
+	    arena_printf(arena, "/api/dm/messages/%s", known(at, was)),
+	    arena_printf(arena, "{\"content\":\"%s\"}", text));
+
+	cr_assert_eq(reply.status, 200, "%s", reply.body);
+	known(&nova, text);
+	known(&orbit, text);
+	known(&luna, text);
+}
+
+static void take_back(
+    const struct place *at, const struct test_person *who, const char *text)
+{
+	const struct place *const all[NODES] = { &nova, &orbit, &luna };
+	struct test_reply reply = call(at, who, "DELETE",
+	    arena_printf(arena, "/api/dm/messages/%s", known(at, text)), NULL);
+
+	cr_assert_eq(reply.status, 200, "%s", reply.body);
+	for (size_t i = 0; i < NODES; i++)
+		cr_expect(test_db_until(all[i]->world->node->database,
+			      arena_printf(arena,
+				  "SELECT count(*) = 0 AS b FROM dm_messages"
+				  " WHERE content = '%s'",
+				  text),
+			      test_patience_ms(WAIT_MS)),
+		    "%s keeps %s", host(all[i]), text);
+}
+
+/* Each node names a message by its own id; the one where it was written knows
+ * no other. */
+Test(nodes, alice_changes_on_one_node_what_she_wrote_on_another)
+{
+	write_at(&luna, &alice_at_luna, "luna 1");
+	change(&nova, &nova.person, "luna 1", "luna 2");
+	change(&luna, &alice_at_luna, "luna 2", "luna 3");
+	write_at(&nova, &nova.person, "nova 1");
+	change(&luna, &alice_at_luna, "nova 1", "nova 2");
+	change(&nova, &nova.person, "nova 2", "nova 3");
+	take_back(&luna, &alice_at_luna, "nova 3");
+	take_back(&nova, &nova.person, "luna 3");
+	nothing_is_left();
+}
+
 Test(nodes, a_deleted_message_takes_its_reactions_everywhere)
 {
 	const char *id = write_at(&nova, &nova.person, "to be deleted");
