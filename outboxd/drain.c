@@ -23,6 +23,7 @@ static const struct shape lease_shape[] = {
 	SHAPE(TEXT,  struct drain_lease, status, NULL),
 	SHAPE(BYTES, struct drain_lease, hmac_secret, NULL),
 	SHAPE(INT,   struct drain_lease, presented_through, NULL),
+	SHAPE(INT,   struct drain_lease, presented, NULL),
 	SHAPE(INT,   struct drain_lease, empty_through, NULL),
 	SHAPE(INT,   struct drain_lease, transport_failures, NULL),
 	SHAPE(INT,   struct drain_lease, auth_failures, NULL),
@@ -239,7 +240,7 @@ static bool look_once(struct tx *tx, struct drain *drain,
 	int64_t limit = drain->lease.retry_batch_limit;
 	const struct batch_limits limits = {
 		.events_max = limit ? (size_t)limit : BATCH_EVENTS_MAX,
-		.presented_through = drain->lease.presented_through,
+		.presented_through = drain->lease.presented,
 		.now = clock_wall_ms(),
 	};
 	size_t asked = drain->window;
@@ -325,13 +326,21 @@ static int64_t ids_ahead(const struct drain *drain)
 	    DRAIN_AHEAD / (int64_t)window->count;
 }
 
+static void presented(struct drain *drain)
+{
+	if (drain->lease.presented < last_id(drain->load))
+		drain->lease.presented = last_id(drain->load);
+}
+
 /* The mark must be on the disk before a POST leaves. */
 static bool present(struct tx *tx, struct drain *drain, struct err *err)
 {
 	struct marked marked;
 
-	if (last_id(drain->load) <= drain->lease.presented_through)
+	if (last_id(drain->load) <= drain->lease.presented_through) {
+		presented(drain);
 		return true;
+	}
 	tx_closing(tx);
 	if (!sql_one(tx, &SQL_drain_present, marked_shape, &marked, err,
 		v_id(drain->lease.peer), v_text(drain->lease.token),
@@ -341,6 +350,7 @@ static bool present(struct tx *tx, struct drain *drain, struct err *err)
 	if (!tx_commit(tx, err))
 		return false;
 	drain->lease.presented_through = marked.presented_through;
+	presented(drain);
 	return true;
 }
 
@@ -368,7 +378,8 @@ static bool give_back(
 	tx_closing(tx);
 	return sql_none(tx, &SQL_drain_release, err, v_id(drain->lease.peer),
 		   v_text(drain->lease.token), v_span(rest_ms),
-		   v_int(drain->lease.empty_through), v_int(drain->low)) &&
+		   v_int(drain->lease.empty_through), v_int(drain->low),
+		   v_int(drain->lease.presented)) &&
 	    tx_commit(tx, err);
 }
 

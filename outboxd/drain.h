@@ -48,8 +48,9 @@ struct drain_lease {
 	const char *token;
 	const char *status;
 	struct bytes hmac_secret;
-	int64_t presented_through;
-	int64_t empty_through; /* as the peer's row says */
+	int64_t presented_through; /* on the disk; may be ahead */
+	int64_t presented;	   /* really; what folds lies above it */
+	int64_t empty_through;	   /* as the peer's row says */
 	int64_t transport_failures;
 	int64_t auth_failures;
 	int64_t retry_batch_limit;

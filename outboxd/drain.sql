@@ -24,7 +24,8 @@ WITH due AS MATERIALIZED (
      WHERE (SELECT true FROM federation_outbox o
              WHERE o.peer_id = l.id
                AND o.id > CASE WHEN $4 THEN 0 ELSE l.empty_through END LIMIT 1)
-     LIMIT $1)
+     LIMIT $1),
+leased AS (
 UPDATE federation_peers p
    SET lease_worker = $3, lease_token = gen_random_uuid(), lease_until = now() + $2,
        empty_through = CASE WHEN $4 THEN 0 ELSE p.empty_through END
@@ -34,7 +35,12 @@ RETURNING p.id AS peer, p.origin, p.lease_token::text AS token, p.status,
                ELSE p.pending_hmac_secret END AS hmac_secret,
           p.presented_through, p.empty_through,
           p.transport_failures, p.auth_failures, p.retry_batch_limit, p.remote_max_upload_size,
-          (extract(epoch FROM now() - p.last_accepted_at) * 1000)::bigint AS accepted_ms;
+          (extract(epoch FROM now() - p.last_accepted_at) * 1000)::bigint AS accepted_ms),
+exact AS (
+    DELETE FROM outbox_presented e USING due WHERE e.peer_id = due.id
+    RETURNING e.peer_id, e.through)
+SELECT leased.*, coalesce(exact.through, leased.presented_through) AS presented
+  FROM leased LEFT JOIN exact ON exact.peer_id = leased.peer;
 
 -- name: drain_remove :none
 -- $1 peer, $2 token, $3 ids
@@ -59,9 +65,14 @@ RETURNING p.presented_through;
 
 -- name: drain_release :none
 -- $1 peer, $2 token, $3 how long nobody shall look, $4 where the outbox was said to
--- begin, $5 and does
-UPDATE federation_peers
-   SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity',
-       empty_through = CASE empty_through WHEN $4 THEN $5 ELSE empty_through END,
-       next_attempt_at = greatest(next_attempt_at, now() + $3)
- WHERE id = $1 AND lease_token = $2::uuid;
+-- begin, $5 and does, $6 what was presented
+WITH freed AS (
+    UPDATE federation_peers
+       SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity',
+           empty_through = CASE empty_through WHEN $4 THEN $5 ELSE empty_through END,
+           next_attempt_at = greatest(next_attempt_at, now() + $3)
+     WHERE id = $1 AND lease_token = $2::uuid
+    RETURNING id)
+INSERT INTO outbox_presented (peer_id, through)
+SELECT id, $6 FROM freed
+    ON CONFLICT (peer_id) DO UPDATE SET through = excluded.through;

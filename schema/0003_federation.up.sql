@@ -94,6 +94,15 @@ CREATE INDEX federation_outbox_set_aside ON federation_outbox (peer_id, id)
     WHERE retry_at IS NOT NULL;
 COMMENT ON TABLE federation_outbox IS 'Events owed to peers, per peer in order of id.';
 
+-- What a lease that was given back had presented, to the entry, while
+-- presented_through may be ahead of it. A crash of the database forgets it, as it
+-- must: the claim that used it may be lost then.
+CREATE UNLOGGED TABLE outbox_presented (
+    peer_id bigint PRIMARY KEY REFERENCES federation_peers ON DELETE CASCADE,
+    through bigint NOT NULL
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+COMMENT ON TABLE outbox_presented IS 'Entries really presented to peers whose lease is free.';
+
 CREATE TABLE dead_letters (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue text NOT NULL,

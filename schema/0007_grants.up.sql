@@ -47,6 +47,7 @@ GRANT USAGE ON SEQUENCE federation_outbox_ids TO postrider_frontd;
 GRANT SELECT, UPDATE ON federation_peers, s2s_requests, fediverse_outbound_queue
     TO postrider_outboxd;
 GRANT SELECT, UPDATE, DELETE ON federation_outbox TO postrider_outboxd;
+GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_presented TO postrider_outboxd;
 GRANT SELECT, INSERT ON dead_letters TO postrider_outboxd;
 GRANT SELECT ON fediverse_actors TO postrider_outboxd;
 

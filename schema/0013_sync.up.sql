@@ -280,6 +280,8 @@ CREATE TRIGGER users_sync_gone AFTER UPDATE OF is_deleted ON users FOR EACH ROW
 ALTER TABLE peer_rates ADD COLUMN syncs bigint NOT NULL DEFAULT 0;
 
 GRANT SELECT ON federation_sync_entries TO postrider_frontd;
+-- Only sync_publish() writes it.
+GRANT SELECT ON federation_sync_state TO postrider_janitord;
 GRANT EXECUTE ON FUNCTION sync_publish(integer, interval) TO postrider_frontd, postrider_janitord;
 
 -- ---- repairs (specification, section 17) ----

@@ -24,6 +24,6 @@ run() {
 
 run holds 0
 run 'can end' 1 -DREACH
-for switch in NO_MARK NO_TOMB SEND_LAST SEND_EARLY; do
+for switch in NO_MARK STALE_MARK NO_TOMB SEND_LAST SEND_EARLY; do
 	run "$switch breaks it" 1 "-D$switch"
 done

@@ -10,6 +10,7 @@
  *
  * Switches that break it, to see that the model can fail:
  *   -DNO_MARK     fold create and delete although the create was presented
+ *   -DSTALE_MARK  a lease leaves what the one before had presented for the next
  *   -DNO_TOMB     the peer forgets what was deleted
  *   -DSEND_LAST   of a presented create and a delete, send the delete alone
  *   -DSEND_EARLY  what was read ahead leaves before what precedes it is answered
@@ -22,6 +23,7 @@
 #define CREATE 1
 #define UPDATE 2
 #define DELETE 3
+#define UNKNOWN 4
 
 mtype = { create, update, erase, accepted, duplicate, unknown };
 
@@ -33,6 +35,7 @@ bool done_writing;
 byte lease_owner;          /* 0: free */
 byte lease_token;
 byte presented_through;    /* durable before a POST leaves */
+byte exact = UNKNOWN;      /* what was really presented, while no lease is held */
 
 /* The peer. */
 bool there, tombstone;
@@ -139,6 +142,7 @@ inline acknowledge_owed()
 /* Up to what leaves, or a little further: who comes next need not wait. */
 inline mark(highest)
 {
+	shown = (shown < highest -> highest : shown);
 	if
 	:: presented_through < highest ->
 		if
@@ -157,6 +161,7 @@ inline forget_ahead()
 proctype worker(byte me)
 {
 	byte mine, text, high, at, nr, got;
+	byte shown; /* presented by this lease and those before */
 	bool c, u, d, folded, ahead_u, ahead_d;
 	bool owed[4]; /* accepted, not yet acknowledged */
 	mtype kind, said;
@@ -166,7 +171,15 @@ claim:	atomic {
 		lease_owner != me && lease_token < LEASES ->
 		lease_owner = me;
 		lease_token++;
-		mine = lease_token
+		mine = lease_token;
+		/* A crash of the database forgets what is exact. */
+		if
+		:: exact != UNKNOWN -> shown = exact
+		:: shown = presented_through
+		fi;
+#ifndef STALE_MARK
+		exact = UNKNOWN
+#endif
 	}
 fetch:	atomic {
 		if
@@ -185,7 +198,7 @@ fetch:	atomic {
 #ifdef NO_MARK
 	:: c && d ->
 #else
-	:: c && d && presented_through < CREATE ->
+	:: c && d && shown < CREATE ->
 #endif
 		/* Never seen by the peer: both go, nothing is sent. */
 		atomic {
@@ -198,9 +211,9 @@ fetch:	atomic {
 		}
 		goto rest
 #ifdef SEND_LAST
-	:: c && d && presented_through >= CREATE -> kind = erase; text = 0
+	:: c && d && shown >= CREATE -> kind = erase; text = 0
 #else
-	:: c && d && presented_through >= CREATE ->
+	:: c && d && shown >= CREATE ->
 		/* In order: the create first, the delete when it is settled. */
 		kind = create; text = (u -> 2 : 1); d = false; folded = u
 #endif
@@ -319,7 +332,8 @@ next:	atomic {
 
 rest:	atomic {
 		if
-		:: lease_token == mine && lease_owner == me -> lease_owner = 0
+		:: lease_token == mine && lease_owner == me ->
+			lease_owner = 0; exact = shown
 		:: else
 		fi
 	}
@@ -328,7 +342,7 @@ lost:	atomic {
 		c = false; u = false; d = false; folded = false;
 		owed[CREATE] = false; owed[UPDATE] = false; owed[DELETE] = false;
 		forget_ahead();
-		kind = 0; said = 0; text = 0; high = 0; at = 0; mine = 0; got = 0
+		kind = 0; said = 0; text = 0; high = 0; at = 0; mine = 0; got = 0; shown = 0
 	}
 	if
 	:: row[CREATE] || row[UPDATE] || row[DELETE] || !done_writing ->
