@@ -231,7 +231,8 @@ GRANT EXECUTE ON FUNCTION fediverse_enqueue(text, text, text, uuid, text, boolea
     TO postrider_app, postrider_frontd, postrider_outboxd;
 GRANT EXECUTE ON FUNCTION fediverse_revive(text) TO postrider_frontd, postrider_operator;
 GRANT EXECUTE ON FUNCTION fediverse_signs_rfc9421(text) TO postrider_frontd;
-GRANT EXECUTE ON FUNCTION fediverse_is_object(text), fediverse_revive(text) TO postrider_outboxd;
+GRANT EXECUTE ON FUNCTION fediverse_is_object(text) TO postrider_frontd, postrider_outboxd;
+GRANT EXECUTE ON FUNCTION fediverse_revive(text) TO postrider_outboxd;
 GRANT SELECT, INSERT, UPDATE ON fediverse_domains TO postrider_outboxd;
 GRANT SELECT ON fediverse_domains, fediverse_gone_inboxes TO postrider_frontd;
 GRANT INSERT, UPDATE ON fediverse_gone_inboxes TO postrider_outboxd;

@@ -87,8 +87,6 @@ ALTER TABLE s2s_requests
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON fediverse_keys TO postrider_frontd;
 GRANT SELECT, INSERT, UPDATE ON fediverse_fetches, fediverse_inbound TO postrider_frontd;
--- Who enqueues reads the row back.
-GRANT EXECUTE ON FUNCTION fediverse_is_object(text) TO postrider_frontd;
 GRANT SELECT, DELETE ON fediverse_keys, fediverse_fetches, fediverse_inbound
     TO postrider_janitord;
 

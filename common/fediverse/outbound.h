@@ -109,7 +109,7 @@ struct outbound_domain {
 	const char *style; /* known to work, and fresh; or wanted; or NULL */
 	const char *first_style; /* of the settings */
 	const char *transport;	 /* of the settings */
-	bool on;		 /* setting fediverse */
+	bool on; /* setting fediverse, and no operator's pause */
 };
 
 /* held false: the lease is no longer ours. */

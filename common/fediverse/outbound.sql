@@ -40,7 +40,8 @@ due AS MATERIALIZED (
     SELECT hop.domain, d.domain IS NULL AS fresh
       FROM hop LEFT JOIN fediverse_domains d ON d.domain = hop.domain
      WHERE (SELECT s.fediverse FROM instance_settings s)
-       AND (d.domain IS NULL OR d.lease_until <= now())
+       AND (d.domain IS NULL
+            OR (d.lease_until <= now() AND coalesce(d.paused_until, '-infinity') <= now()))
        AND (d.state = 'dead'
             OR (coalesce(hop.next_retry_at, '-infinity') <= now()
                 AND coalesce(d.not_before, '-infinity') <= now()))
@@ -73,7 +74,8 @@ WITH oldest AS MATERIALIZED (
       LEFT JOIN fediverse_domains d ON d.domain = q.target_domain COLLATE "C"
      WHERE q.status = 'pending' AND (q.next_retry_at IS NULL OR q.next_retry_at <= now())
        AND (d.domain IS NULL
-            OR (d.lease_until <= now() AND d.not_before <= now() AND d.state <> 'dead'))
+            OR (d.lease_until <= now() AND d.not_before <= now() AND d.state <> 'dead'
+                AND coalesce(d.paused_until, '-infinity') <= now()))
      ORDER BY q.created_at, q.seq
      LIMIT 1)
 INSERT INTO fediverse_domains AS d (domain, lease_worker, lease_token, lease_until, served_at)
@@ -93,7 +95,8 @@ SELECT d.state, d.failures::bigint AS failures, d.failures_since, d.last_failure
        d.died_at,
        coalesce(d.style_wanted,
            CASE WHEN d.style_at > now() - interval '30 days' THEN d.style END) AS style,
-       s.fediverse_first_style AS first_style, s.fediverse_transport AS transport, s.fediverse
+       s.fediverse_first_style AS first_style, s.fediverse_transport AS transport,
+       s.fediverse AND coalesce(d.paused_until, '-infinity') <= now() AS fediverse
   FROM fediverse_domains d, instance_settings s
  WHERE d.domain = $1 AND d.lease_token = $2::text::uuid AND d.lease_until > now()
    FOR NO KEY UPDATE OF d;

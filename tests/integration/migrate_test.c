@@ -7,7 +7,7 @@
 #include "schema/migrate.h"
 #include "tests/lib/test_db.h"
 
-enum { LINES_MAX = 64 };
+enum { LINES_MAX = 128 };
 
 struct report {
 	int count;
