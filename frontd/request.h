@@ -108,6 +108,7 @@ extern const struct route streaming_routes[];
 extern const struct route discovery_routes[];
 extern const struct route actor_routes[];
 extern const struct route actors_routes[];
+extern const struct route enqueue_routes[];
 extern const struct route social_routes[];
 extern const struct route inbox_routes[];
 

@@ -17,6 +17,7 @@ static const struct route *const tables[] = {
 	discovery_routes,
 	actor_routes,
 	actors_routes,
+	enqueue_routes,
 	social_routes,
 	inbox_routes,
 };

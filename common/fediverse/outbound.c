@@ -60,6 +60,19 @@ static const struct shape item_shape[] = {
 	SHAPE_END(struct outbound_item),
 };
 
+const struct shape outbound_line_shape[] = {
+	SHAPE(TEXT, struct outbound_line, id, "id"),
+	SHAPE(TEXT, struct outbound_line, activity_id, "activityId"),
+	SHAPE(TEXT, struct outbound_line, target_inbox, "inbox"),
+	SHAPE(TEXT, struct outbound_line, status, "status"),
+	SHAPE(INT,  struct outbound_line, attempts, "attempts"),
+	SHAPE(TEXT, struct outbound_line, last_error, "lastError"),
+	SHAPE(TIME, struct outbound_line, next_retry_at, "nextRetryAt"),
+	SHAPE(TIME, struct outbound_line, created_at, "createdAt"),
+	SHAPE(TIME, struct outbound_line, delivered_at, "deliveredAt"),
+	SHAPE_END(struct outbound_line),
+};
+
 static const struct shape lease_shape[] = {
 	SHAPE(TEXT, struct outbound_lease, domain, NULL),
 	SHAPE(TEXT, struct outbound_lease, token, NULL),
@@ -182,6 +195,51 @@ bool outbound_enqueue(struct tx *tx, const struct home *home,
 		v_text(inbox), v_text(request->actor_user_id),
 		v_text(request->transport), v_bool(request->shared_inbox)) &&
 	    outbound_find(tx, row.id, item, err);
+}
+
+/* All inboxes in the one spelling. */
+static bool inboxes_normal(struct tx *tx, const struct home *home,
+    const char *const *inboxes, size_t count, const char **normal,
+    struct err *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct enqueue_request one = { .target_inbox =
+							 inboxes[i] };
+
+		if (!inbox_normal(tx, home, &one, &normal[i], err))
+			return false;
+	}
+	return true;
+}
+
+bool outbound_enqueue_all(struct tx *tx, const struct home *home,
+    const struct enqueue_request *request, const char *const *inboxes,
+    size_t count, struct rows *lines, struct err *err)
+{
+	struct arena *arena = tx_arena(tx);
+	const char **texts = arena_array(arena, count, sizeof(char *));
+	const struct row_id *ids;
+	struct rows rows;
+
+	if (!inboxes_normal(tx, home, inboxes, count, texts, err) ||
+	    !sql_many(tx, &SQL_outbound_enqueue_all, id_shape, &rows, err,
+		v_text(request->activity_id), v_text(request->payload_json),
+		v_texts(texts, count), v_text(request->actor_user_id),
+		v_text(request->transport), v_bool(request->shared_inbox)))
+		return false;
+	ids = rows.items;
+	texts = arena_array(arena, rows.count, sizeof(char *));
+	for (size_t i = 0; i < rows.count; i++)
+		texts[i] = ids[i].id;
+	return sql_many(tx, &SQL_outbound_lines, outbound_line_shape, lines,
+	    err, v_texts(texts, rows.count));
+}
+
+bool outbound_of_activity(
+    struct tx *tx, const char *activity_id, struct rows *lines, struct err *err)
+{
+	return sql_many(tx, &SQL_outbound_of_activity, outbound_line_shape,
+	    lines, err, v_text(activity_id));
 }
 
 bool outbound_find(

@@ -84,6 +84,29 @@ MUST_CHECK bool outbound_enqueue(struct tx *tx, const struct home *home,
     const struct enqueue_request *request, struct outbound_item *item,
     struct err *err);
 
+/* What is told of a row. */
+struct outbound_line {
+	const char *id;
+	const char *activity_id;
+	const char *target_inbox;
+	const char *status;
+	int64_t attempts;
+	const char *last_error;
+	int64_t next_retry_at;
+	int64_t created_at;
+	int64_t delivered_at;
+};
+
+extern const struct shape outbound_line_shape[];
+
+/* The same for many inboxes, whatever the request names: all or none. */
+MUST_CHECK bool outbound_enqueue_all(struct tx *tx, const struct home *home,
+    const struct enqueue_request *request, const char *const *inboxes,
+    size_t count, struct rows *lines, struct err *err);
+/* To whom an activity is or was owed, at most a thousand. */
+MUST_CHECK bool outbound_of_activity(struct tx *tx, const char *activity_id,
+    struct rows *lines, struct err *err);
+
 MUST_CHECK bool outbound_find(
     struct tx *tx, const char *id, struct outbound_item *item, struct err *err);
 

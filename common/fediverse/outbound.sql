@@ -4,6 +4,27 @@
 -- $1 activity, $2 payload, $3 inbox, $4 actor, $5 transport, $6 shared
 SELECT id::text AS id FROM fediverse_enqueue($1, $2, $3, $4::text::uuid, $5, $6);
 
+-- name: outbound_enqueue_all :many
+-- $1 activity, $2 payload, $3 inboxes, $4 actor, $5 transport, $6 shared
+SELECT e.id::text AS id
+  FROM unnest($3::text[]) WITH ORDINALITY AS i (inbox, place)
+ CROSS JOIN LATERAL fediverse_enqueue($1, $2, i.inbox, $4::text::uuid, $5, $6) AS e
+ ORDER BY i.place;
+
+-- name: outbound_lines :many
+SELECT q.id::text AS id, q.activity_id, q.target_inbox, q.status,
+       q.attempts::bigint AS attempts, q.last_error, q.next_retry_at, q.created_at, q.delivered_at
+  FROM fediverse_outbound_queue q
+ WHERE q.id = ANY ($1::text[]::uuid[])
+ ORDER BY q.created_at, q.seq;
+
+-- name: outbound_of_activity :many
+SELECT q.id::text AS id, q.activity_id, q.target_inbox, q.status,
+       q.attempts::bigint AS attempts, q.last_error, q.next_retry_at, q.created_at, q.delivered_at
+  FROM fediverse_outbound_queue q
+ WHERE q.activity_id COLLATE "C" = $1
+ ORDER BY q.created_at, q.seq LIMIT 1000;
+
 -- name: outbound_find :one
 SELECT q.id::text AS id, q.activity_id, q.payload_json, q.target_inbox, q.target_domain, q.status,
        q.attempts::bigint AS attempts, q.max_attempts::bigint AS max_attempts, q.last_error,
