@@ -8,6 +8,8 @@
 enum {
 	READ_MAX = 16,	/* rows a step reads */
 	READ_BELOW = 8, /* a step reads when fewer are ready */
+	SETTLE_AT = 4,
+	SETTLE_MS = 500,
 	TURN_MS = 5000,
 	AGAIN_MS = 1000
 };
@@ -122,6 +124,7 @@ static void step_undo(struct step *step)
 	    F("err", v_text(step->err.text)));
 	DL_CONCAT(d->ended, step->settling);
 	d->ended_count += step->count;
+	d->news = true;
 	d->not_before = clock_steady_ms() + AGAIN_MS;
 }
 
@@ -224,6 +227,7 @@ static void step_begin(struct fediverse_domain *d)
 	step->settling = d->ended;
 	d->ended = NULL;
 	d->ended_count = 0;
+	d->news = false;
 	d->hints = d->all->hints;
 	d->stepping = true;
 }
@@ -294,11 +298,25 @@ static void begin_ready(struct fediverse_domain *d)
 		leave(d, d->ready);
 }
 
+/*
+ * Deliveries are written a few at a time while others are on their way: what
+ * a crash loses is sent again. Whatever else became of a row is written at
+ * once, for it may be that the domain must be left alone.
+ */
+static bool wants_settling(const struct fediverse_domain *d)
+{
+	if (d->ended_count == 0)
+		return false;
+	return d->news || d->room == 1 || d->ended_count >= SETTLE_AT ||
+	    (d->away_count == 0 && d->ready_count == 0) ||
+	    clock_steady_ms() - d->ended_since >= SETTLE_MS;
+}
+
 static bool wants_step(const struct fediverse_domain *d)
 {
 	return !d->stepping && !d->releasing &&
 	    clock_steady_ms() >= d->not_before &&
-	    (!d->stepped || d->ended_count > 0 || d->burying || wants_rows(d));
+	    (!d->stepped || wants_settling(d) || d->burying || wants_rows(d));
 }
 
 static bool is_over(const struct fediverse_domain *d)
@@ -338,8 +356,11 @@ void fediverse_domain_back(struct attempt *attempt, bool dropped)
 	if (dropped || d->lost) {
 		attempt_free(&attempt);
 	} else {
+		if (d->ended_count++ == 0)
+			d->ended_since = clock_steady_ms();
 		DL_APPEND(d->ended, attempt);
-		d->ended_count++;
+		d->news =
+		    d->news || attempt->hop.outcome.fate != FATE_DELIVERED;
 	}
 	fediverse_domain_go(d);
 }

@@ -52,12 +52,14 @@ struct fediverse_domain {
 	size_t away_count;
 	struct attempt *ended;
 	size_t ended_count;
-	bool stepped;	/* at least once */
-	bool stepping;	/* a worker has it */
-	bool dry;	/* nothing more was due */
-	bool burying;	/* it is dead, and has more rows */
-	bool closing;	/* its turn is over */
-	bool releasing; /* a worker gives it back */
+	int64_t ended_since; /* steady ms, of the first of them */
+	bool news;	     /* one of them tells something of the domain */
+	bool stepped;	     /* at least once */
+	bool stepping;	     /* a worker has it */
+	bool dry;	     /* nothing more was due */
+	bool burying;	     /* it is dead, and has more rows */
+	bool closing;	     /* its turn is over */
+	bool releasing;	     /* a worker gives it back */
 	bool lost;
 };
 
