@@ -198,10 +198,10 @@ static bool edit_check(
 static bool announce(struct request *req, const struct user *before,
     const struct user *after, bool durable, struct err *err)
 {
-	if (durable)
-		return outbox_add_profile(req->tx, req->node, after, err);
-	return outbox_introduce(
-	    req->tx, req->node, after, before->replicated_instances, err);
+	return (!durable ||
+		   outbox_add_profile(req->tx, req->node, after, err)) &&
+	    outbox_introduce(
+		req->tx, req->node, after, before->replicated_instances, err);
 }
 
 bool profile_patch(struct request *req, struct err *err)

@@ -234,6 +234,33 @@ bool profiles_replace(struct tx *tx, const struct profile_said *said,
 	    tx, &listeners, people, changed.count, "user_updated", err);
 }
 
+static const struct shape placed_shape[] = {
+	SHAPE(ID, struct placed, person, NULL),
+	SHAPE(TEXT, struct placed, before, NULL),
+	SHAPE(TEXT, struct placed, after, NULL),
+	SHAPE_END(struct placed),
+};
+
+bool profiles_place(struct tx *tx, const struct profile_said *said,
+    size_t count, struct rows *placed, struct err *err)
+{
+	struct arena *arena = tx_arena(tx);
+	int64_t *ids = arena_array(arena, count, sizeof(*ids));
+	int64_t *times = arena_array(arena, count, sizeof(*times));
+	const char **places = arena_array(arena, count, sizeof(*places));
+
+	*placed = (struct rows){ 0 };
+	for (size_t i = 0; i < count; i++) {
+		ids[i] = said[i].person;
+		times[i] = said[i].updated_at;
+		places[i] = said[i].places;
+	}
+	return count == 0 ||
+	    sql_many(tx, &SQL_profiles_place, placed_shape, placed, err,
+		v_ids(ids, count), v_times(times, count),
+		v_texts(places, count));
+}
+
 /* ---- shared friends ---- */
 
 bool mutual_friends_json(

@@ -51,15 +51,25 @@ MUST_CHECK bool profile_change(struct tx *tx, int64_t person,
     const struct profile_edit *edit, struct user *before, struct user *after,
     bool *durable, struct err *err);
 
-/* What the homes of these people say, a row each; only what is newer counts. */
+/* What the homes of these people say, a row each; only what is newer counts,
+ * and of what they say about accounts what is not older. */
 struct profile_said {
 	int64_t person;
 	int64_t updated_at;
 	const char *display_name, *avatar, *banner, *accent_color,
 	    *avatar_color, *bio;
+	const char *places; /* JSON text; NULL: none */
 };
 MUST_CHECK bool profiles_replace(struct tx *tx, const struct profile_said *said,
     size_t count, struct err *err);
+
+/* Where they have accounts. Those for whom that changed. */
+struct placed {
+	int64_t person;
+	const char *before, *after; /* replicated_instances */
+};
+MUST_CHECK bool profiles_place(struct tx *tx, const struct profile_said *said,
+    size_t count, struct rows *placed, struct err *err);
 
 /* Friends that two people share, as User objects in JSON text. */
 MUST_CHECK bool mutual_friends_json(

@@ -47,6 +47,22 @@ UPDATE users u
    AND (u.profile_updated_at IS NULL OR u.profile_updated_at < k.updated_at)
 RETURNING u.id AS person, u.id AS listener;
 
+-- Who has an account here may have said so here, and keeps it if his home is silent.
+-- name: profiles_place :many
+WITH k AS (
+    SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::text[]) AS t(id, at, places)),
+was AS MATERIALIZED (
+    SELECT u.id, u.replicated_instances AS before, coalesce(k.places, '[]')::jsonb AS places
+      FROM k JOIN users u ON u.id = k.id
+     WHERE u.home_instance IS NOT NULL AND NOT u.is_deleted
+       AND (k.places IS NOT NULL OR u.password_hash = '!federation-replicated')
+       AND (u.profile_updated_at IS NULL OR u.profile_updated_at <= k.at)
+     ORDER BY u.id
+       FOR NO KEY UPDATE OF u)
+UPDATE users u SET replicated_instances = was.places
+  FROM was WHERE u.id = was.id AND was.before <> was.places
+RETURNING u.id AS person, was.before::text AS before, was.places::text AS after;
+
 -- name: mutual_friends :many
 WITH near AS (
     SELECT user_id AS person, friend_id AS other FROM friends WHERE user_id IN ($1, $2)

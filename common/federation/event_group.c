@@ -3,6 +3,7 @@
 #include "common/base/clock.h"
 #include "common/federation/heard.h"
 #include "common/federation/outbox_group.h"
+#include "common/federation/outbox_profile.h"
 
 #include "common/federation/event_group.sql.h"
 
@@ -383,11 +384,27 @@ static bool join_groups(struct relay_range *run, struct err *err)
 	    joins_send_on(run, joined, n, err);
 }
 
+/* Who is new in a group hears where those of ours have accounts; what came
+ * homeward has been sent on with that. */
+static bool accounts_tell(struct relay_range *run, struct err *err)
+{
+	int64_t *channels =
+	    arena_array(tx_arena(run->tx), run->count, sizeof(*channels));
+	size_t count = 0;
+
+	for (size_t i = 0; i < run->count; i++)
+		if (run->events[i].state == EVENT_ACCEPTED &&
+		    run->events[i].channel && !run->events[i].is_homeward)
+			channels[count++] = run->events[i].channel;
+	return outbox_tell_accounts(
+	    run->tx, run->batch->node, channels, count, err);
+}
+
 bool member_add_apply(struct relay_range *run, struct err *err)
 {
 	return heard_skip(run, err) && begin_groups(run, err) &&
 	    renew_groups(run, err) && join_groups(run, err) &&
-	    heard_keep(run, err);
+	    accounts_tell(run, err) && heard_keep(run, err);
 }
 
 /* ---- member_remove ---- */

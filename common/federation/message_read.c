@@ -19,7 +19,8 @@ static bool participants_read(
 	const struct json *list = json_member(event->value, "participants");
 	size_t count = json_type(list) == JSON_ARRAY ? json_count(list) : 0;
 
-	if (count < 2 || count > PARTICIPANTS_MAX)
+	/* One: the last of a group, who writes to an account of his own. */
+	if (count < 1 || count > PARTICIPANTS_MAX)
 		return err_refuse(err, ERR_INVALID, "missing_participants",
 		    "%zu participants", count);
 	event->people =

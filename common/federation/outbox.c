@@ -87,6 +87,21 @@ void targets_add_declared(
 	    targets->arena, replicated_instances, declared_add, targets);
 }
 
+void targets_init_fresh(struct targets *targets, struct arena *arena,
+    const struct node *node, const char *before, const char *after)
+{
+	struct targets known, declared;
+
+	targets_init(targets, arena, node, NULL);
+	targets_init(&known, arena, node, NULL);
+	targets_add_declared(&known, before);
+	targets_init(&declared, arena, node, NULL);
+	targets_add_declared(&declared, after);
+	for (size_t i = 0; i < declared.count; i++)
+		if (!targets_have(&known, declared.hosts[i]))
+			targets_add(targets, declared.hosts[i]);
+}
+
 /* ---- what it says ---- */
 
 void payload_open(struct json_out *out, struct buf *text, struct arena *arena)

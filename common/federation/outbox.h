@@ -42,6 +42,10 @@ bool targets_take(
 void targets_add_declared(
     struct targets *targets, const char *replicated_instances);
 
+/* The declared hosts of after that before does not name. */
+void targets_init_fresh(struct targets *targets, struct arena *arena,
+    const struct node *node, const char *before, const char *after);
+
 struct outbox_event {
 	const char *event_type;
 	const char *context_type; /* dm, friend, profile */

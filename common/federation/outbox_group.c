@@ -3,6 +3,7 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/federation/outbox_people.h"
+#include "common/federation/outbox_profile.h"
 
 #include "common/federation/outbox_group.sql.h"
 
@@ -135,13 +136,28 @@ static bool tell_joins(
 	return true;
 }
 
+/* Each home has to know where else to tell. */
+static bool tell_accounts(struct telling *t, struct err *err)
+{
+	const struct outbox_person *members = t->members.items;
+	bool any = false;
+
+	for (size_t i = 0; i < t->members.count; i++)
+		any |= !members[i].home_instance &&
+		    strcmp(members[i].replicated_instances, "[]") != 0;
+	return !any ||
+	    outbox_tell_accounts(
+		t->tx, t->group->node, &t->group->channel, 1, err);
+}
+
 bool outbox_add_joins(struct tx *tx, const struct outbox_group *group,
     int64_t actor, const int64_t *people, size_t count, struct err *err)
 {
 	struct telling t = { .tx = tx, .group = group };
 
 	return telling_open(&t, actor, 0, err) &&
-	    (!t.head.federated_id || tell_joins(&t, people, count, err));
+	    (!t.head.federated_id ||
+		(tell_joins(&t, people, count, err) && tell_accounts(&t, err)));
 }
 
 bool outbox_add_start(struct tx *tx, const struct outbox_group *group,
@@ -170,28 +186,31 @@ bool outbox_add_start(struct tx *tx, const struct outbox_group *group,
 	/* Only the owner is: one event must bring the group there. */
 	if (count == 0)
 		told[count++] = first;
-	return tell_joins(&t, told, count, err);
+	return tell_joins(&t, told, count, err) && tell_accounts(&t, err);
 }
 
 struct arrival {
 	int64_t channel;
+	int64_t actor;
 };
 
 static const struct shape arrival_shape[] = {
 	SHAPE(ID, struct arrival, channel, NULL),
+	SHAPE(ID, struct arrival, actor, NULL),
 	SHAPE_END(struct arrival),
 };
 
 static bool tell_arrival(struct tx *tx, const struct outbox_group *group,
-    int64_t person, const struct targets *fresh, struct err *err)
+    const struct membership *arrival, const struct targets *fresh,
+    struct err *err)
 {
 	struct telling t = { .tx = tx, .group = group };
 
 	if (!group_federate(tx, group->channel, err) ||
-	    !telling_open(&t, person, 0, err))
+	    !telling_open(&t, arrival->actor, 0, err))
 		return false;
 	t.targets = *fresh;
-	return tell_joins(&t, &person, 1, err);
+	return tell_joins(&t, &arrival->person, 1, err);
 }
 
 bool outbox_add_arrival(struct tx *tx, const struct node *node, int64_t person,
@@ -209,8 +228,12 @@ bool outbox_add_arrival(struct tx *tx, const struct node *node, int64_t person,
 			.node = node,
 			.channel = all[i].channel,
 		};
+		const struct membership arrival = {
+			.person = person,
+			.actor = all[i].actor,
+		};
 
-		if (!tell_arrival(tx, &group, person, fresh, err))
+		if (!tell_arrival(tx, &group, &arrival, fresh, err))
 			return false;
 	}
 	return true;

@@ -29,8 +29,8 @@ MUST_CHECK bool outbox_add_joins(struct tx *tx,
  * elsewhere, or of one of the others when only accounts are. */
 MUST_CHECK bool outbox_add_start(struct tx *tx,
     const struct outbox_group *group, int64_t owner, struct err *err);
-/* One of ours has got accounts at these nodes: member_add of himself, for the
- * groups that are ours to tell of. */
+/* Somebody has got accounts at these nodes: member_add of him, for the groups
+ * that are ours to tell of. */
 MUST_CHECK bool outbox_add_arrival(struct tx *tx, const struct node *node,
     int64_t person, const struct targets *fresh, struct err *err);
 /* member_remove, before it is done: who leaves is among those told. */

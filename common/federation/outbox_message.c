@@ -4,6 +4,7 @@
 
 #include "common/base/id.h"
 #include "common/chat/attachment.h"
+#include "common/federation/outbox_profile.h"
 #include "common/federation/typing_send.h"
 
 #include "common/federation/outbox_message.sql.h"
@@ -54,6 +55,7 @@ struct place {
 	bool is_group;
 	bool to_all;
 	bool was_typing; /* others still show it */
+	bool is_new;	 /* a pair that others hear of for the first time */
 };
 
 static const struct shape place_shape[] = {
@@ -183,7 +185,9 @@ static bool place_find(struct tx *tx, struct entry *entry,
 		v_id(message->dm_channel_id), v_id(message->user_id),
 		v_bool(strcmp(event_type, "create") == 0)))
 		return false;
-	return place->is_group || place->federated_id || targets->count == 0 ||
+	place->is_new =
+	    !place->is_group && !place->federated_id && targets->count > 0;
+	return !place->is_new ||
 	    outbox_name_pair(tx, message->dm_channel_id, &entry->people,
 		&place->federated_id, err);
 }
@@ -202,6 +206,26 @@ static bool typing_ends(struct tx *tx, const struct entry *entry,
 
 	return !entry->place.was_typing || targets->count == 0 ||
 	    typing_tell(tx, &news, err);
+}
+
+static bool has_accounts(const struct outbox_person *person)
+{
+	return !person->home_instance &&
+	    strcmp(person->replicated_instances, "[]") != 0;
+}
+
+/* The home of whom a pair is new to has to know where else to tell. */
+static bool tell_accounts(
+    struct tx *tx, const struct entry *entry, struct err *err)
+{
+	const struct outbox_person *people = entry->people.items;
+	bool any = false;
+
+	for (size_t i = 0; i < entry->people.count; i++)
+		any |= has_accounts(&people[i]);
+	return !any ||
+	    outbox_tell_accounts(
+		tx, entry->node, &entry->message->dm_channel_id, 1, err);
 }
 
 bool outbox_add_message(struct tx *tx, const struct node *node,
@@ -224,5 +248,6 @@ bool outbox_add_message(struct tx *tx, const struct node *node,
 	if (entry.place.is_group && !entry.place.federated_id)
 		return true; /* nobody elsewhere knows it */
 	return typing_ends(tx, &entry, &targets, err) &&
-	    add(tx, &entry, &targets, event_type, err);
+	    add(tx, &entry, &targets, event_type, err) &&
+	    (!entry.place.is_new || tell_accounts(tx, &entry, err));
 }

@@ -29,8 +29,49 @@ static const char *null_if_empty(const char *text)
 	return text && *text ? text : NULL;
 }
 
-static const char *payload(
-    struct arena *arena, const struct node *node, const struct user *user)
+/* Where else he has accounts; nobody needs to hear of himself. */
+static void put_accounts(struct json_out *out, struct arena *arena,
+    const char *replicated_instances, const char *but)
+{
+	const struct json *list = NULL;
+	struct err ignored = { 0 };
+	bool any = false;
+
+	if (!json_parse(arena,
+		(struct bytes){
+		    replicated_instances, strlen(replicated_instances) },
+		&list, &ignored))
+		return;
+	for (size_t i = 0; i < json_count(list); i++) {
+		const struct json *place = json_element(list, i);
+		const char *origin = json_string(json_member(place, "origin"));
+		const char *name = json_string(json_member(place, "username"));
+		int port;
+		const char *host =
+		    origin ? instance_host(arena, origin, &port) : NULL;
+
+		if (!host || !name || (but && strcmp(host, but) == 0))
+			continue;
+		if (!any)
+			json_open_list(out, "replicatedInstances");
+		any = true;
+		json_open(out, NULL);
+		json_put_text(out, "origin", origin);
+		json_put_text(out, "username", name);
+		json_close(out);
+	}
+	if (any)
+		json_close_list(out);
+}
+
+static bool has_accounts(const struct user *user)
+{
+	return user->replicated_instances &&
+	    strcmp(user->replicated_instances, "[]") != 0;
+}
+
+static const char *payload(struct arena *arena, const struct node *node,
+    const struct user *user, const char *but)
 {
 	const char *origin = node->origin.text;
 	struct json_out out;
@@ -47,12 +88,14 @@ static const char *payload(
 	json_put_text(&out, "accentColor", null_if_empty(user->accent_color));
 	json_put_text(&out, "avatarColor", null_if_empty(user->avatar_color));
 	json_put_text(&out, "bio", null_if_empty(user->bio));
+	if (has_accounts(user))
+		put_accounts(&out, arena, user->replicated_instances, but);
 	json_close(&out);
 	return payload_close(&out);
 }
 
 static bool add(struct tx *tx, const struct node *node, const struct user *user,
-    const struct targets *targets, struct err *err)
+    const struct targets *targets, const char *but, struct err *err)
 {
 	struct arena *arena = tx_arena(tx);
 	struct outbox_event event = {
@@ -60,10 +103,26 @@ static bool add(struct tx *tx, const struct node *node, const struct user *user,
 		.context_type = "profile",
 		.context_id = id_text(arena, user->id),
 		.entity_id = id_text(arena, user->id),
-		.payload = payload(arena, node, user),
+		.payload = payload(arena, node, user, but),
 	};
 
 	return outbox_add(tx, &event, targets, err);
+}
+
+/* Each node where he has an account hears of the others. */
+static bool tell(struct tx *tx, const struct node *node,
+    const struct user *user, struct targets *targets, struct err *err)
+{
+	struct targets declared, one;
+
+	targets_init(&declared, tx_arena(tx), node, NULL);
+	targets_add_declared(&declared, user->replicated_instances);
+	for (size_t i = 0; i < declared.count; i++)
+		if (targets_take(targets, declared.hosts[i], &one) &&
+		    !add(tx, node, user, &one, declared.hosts[i], err))
+			return false;
+	return (declared.count && targets->count == 0) ||
+	    add(tx, node, user, targets, NULL, err);
 }
 
 /* Only the home of a living person speaks for him. */
@@ -91,25 +150,65 @@ bool outbox_add_profile(struct tx *tx, const struct node *node,
 		targets_add(&targets, places[i].home_instance);
 		targets_add_declared(&targets, places[i].replicated_instances);
 	}
-	return add(tx, node, user, &targets, err);
+	return tell(tx, node, user, &targets, err);
 }
 
 bool outbox_introduce(struct tx *tx, const struct node *node,
     const struct user *user, const char *before, struct err *err)
 {
-	struct targets known, declared, fresh;
+	const char *after = user->replicated_instances;
+	struct targets fresh, gone;
 
 	if (!is_ours(user))
 		return true;
-	targets_init(&known, tx_arena(tx), node, NULL);
-	targets_add_declared(&known, before);
-	targets_init(&declared, tx_arena(tx), node, NULL);
-	targets_add_declared(&declared, user->replicated_instances);
-	targets_init(&fresh, tx_arena(tx), node, NULL);
-	for (size_t i = 0; i < declared.count; i++)
-		if (!targets_have(&known, declared.hosts[i]))
-			targets_add(&fresh, declared.hosts[i]);
-	return fresh.count == 0 ||
-	    (add(tx, node, user, &fresh, err) &&
+	targets_init_fresh(&fresh, tx_arena(tx), node, before, after);
+	targets_init_fresh(&gone, tx_arena(tx), node, after, before);
+	return (fresh.count + gone.count == 0 ||
+		   outbox_add_profile(tx, node, user, err)) &&
+	    (fresh.count == 0 ||
 		outbox_add_arrival(tx, node, user->id, &fresh, err));
+}
+
+/* ---- to whom it is new where somebody has accounts ---- */
+
+struct owed {
+	int64_t person;
+	const char *host;
+};
+
+static const struct shape owed_shape[] = {
+	SHAPE(ID, struct owed, person, NULL),
+	SHAPE(TEXT, struct owed, host, NULL),
+	SHAPE_END(struct owed),
+};
+
+bool outbox_tell_accounts(struct tx *tx, const struct node *node,
+    const int64_t *channels, size_t count, struct err *err)
+{
+	struct rows rows;
+	const struct owed *all;
+
+	if (count == 0)
+		return true;
+	if (!sql_many(tx, &SQL_accounts_owed, owed_shape, &rows, err,
+		v_ids(channels, count)))
+		return false;
+	all = rows.items;
+	for (size_t i = 0; i < rows.count;) {
+		int64_t person = all[i].person;
+		struct targets targets, declared;
+		struct user user;
+
+		if (!user_by_id(tx, person, &user, err))
+			return false;
+		targets_init(&targets, tx_arena(tx), node, NULL);
+		targets_init(&declared, tx_arena(tx), node, NULL);
+		targets_add_declared(&declared, user.replicated_instances);
+		for (; i < rows.count && all[i].person == person; i++)
+			if (!targets_have(&declared, all[i].host))
+				targets_add(&targets, all[i].host);
+		if (targets.count && !add(tx, node, &user, &targets, NULL, err))
+			return false;
+	}
+	return true;
 }

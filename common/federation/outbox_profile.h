@@ -17,9 +17,15 @@
 MUST_CHECK bool outbox_add_profile(struct tx *tx, const struct node *node,
     const struct user *user, struct err *err);
 
-/* For the hosts that now stand in his replicated_instances and did not stand
- * in those before: his profile as it is, and the groups of ours he is in. */
+/* Once other hosts stand in his replicated_instances than before: his profile
+ * for everybody, who learns from it where he has accounts; for those that are
+ * new also the groups of ours he is in. */
 MUST_CHECK bool outbox_introduce(struct tx *tx, const struct node *node,
     const struct user *user, const char *before, struct err *err);
+
+/* Of ours who are in these conversations and have accounts elsewhere: where, to
+ * the homes of the others in it. They tell those nodes, too, from then on. */
+MUST_CHECK bool outbox_tell_accounts(struct tx *tx, const struct node *node,
+    const int64_t *channels, size_t count, struct err *err);
 
 #endif

@@ -1,5 +1,7 @@
 #include "common/federation/range.h"
 
+#include "common/federation/outbox_profile.h"
+
 #include "common/federation/range.sql.h"
 
 /* clang-format off */
@@ -173,6 +175,37 @@ static const struct conversation *find_pair(
 	return NULL;
 }
 
+static bool has_accounts(const struct relay_range *range, int64_t id)
+{
+	for (size_t i = 0; i < range->people_count; i++) {
+		const struct person *p = &range->people[i];
+
+		if (p->id == id)
+			return p->is_native && p->replicated_instances &&
+			    strcmp(p->replicated_instances, "[]") != 0;
+	}
+	return false;
+}
+
+/* Whoever meets one of ours hears where else to tell. */
+static bool tell_accounts(const struct relay_range *range,
+    const struct channel_pair *pairs, size_t count, struct err *err)
+{
+	int64_t *ids = arena_array(tx_arena(range->tx), count, sizeof(*ids));
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct conversation *c =
+		    find_pair(range, pairs[i].low, pairs[i].high);
+
+		if (c &&
+		    (has_accounts(range, pairs[i].low) ||
+			has_accounts(range, pairs[i].high)))
+			ids[n++] = c->id;
+	}
+	return outbox_tell_accounts(range->tx, range->batch->node, ids, n, err);
+}
+
 /* Pairs that meet for the first time; somebody else may be faster. */
 static bool make_missing(
     struct relay_range *range, const struct need *need, struct err *err)
@@ -186,7 +219,8 @@ static bool make_missing(
 			pairs[count++] = need->pairs[i];
 	return count == 0 ||
 	    (channels_make_pairs(range->tx, pairs, count, err) &&
-		lock(range, need, err));
+		lock(range, need, err) &&
+		tell_accounts(range, pairs, count, err));
 }
 
 static bool read_members(struct relay_range *range, struct err *err)

@@ -422,3 +422,89 @@ Test(nodes, what_alice_reads_here_she_has_read_there_and_nobody_else_knows)
 			 " WHERE kind = 'channel_ack'"),
 	    3);
 }
+
+/* ---- a group that only a second account brings to a node ---- */
+
+static struct place in_group(const struct place *at, const char *federated_id)
+{
+	const char *db = at->world->node->database;
+	struct place place = *at;
+
+	cr_assert(test_db_until(db,
+		      arena_printf(arena,
+			  "SELECT count(*) = 1 AS b FROM dm_channels"
+			  " WHERE federated_id = '%s'",
+			  federated_id),
+		      test_patience_ms(WAIT_MS)),
+	    "%s does not know the group", host(at));
+	place.channel = test_db_text(arena, db,
+	    arena_printf(arena,
+		"SELECT id::text AS t FROM dm_channels"
+		" WHERE federated_id = '%s'",
+		federated_id));
+	return place;
+}
+
+static void until_members(const struct place *at, int count)
+{
+	cr_expect(test_db_until(at->world->node->database,
+		      arena_printf(arena,
+			  "SELECT count(*) = %d AS b FROM dm_members"
+			  " WHERE dm_channel_id = %s",
+			  count, at->channel),
+		      test_patience_ms(WAIT_MS)),
+	    "%s has other members", host(at));
+}
+
+/* bob's, with alice and dan of nova: nobody in it is at home at luna. */
+static const char *group_of_bob(const struct test_person *dan)
+{
+	struct test_reply reply;
+
+	world_sql(orbit.world,
+	    "INSERT INTO users (username, password_hash, home_instance,"
+	    " home_user_id) VALUES"
+	    " ('%s@%s', '!federation-replicated', '%s', '%s')",
+	    dan->id, host(&nova), host(&nova), dan->id);
+	world_sql(orbit.world,
+	    "INSERT INTO friends (user_id, friend_id) SELECT a.id, b.id"
+	    " FROM users a, users b WHERE a.username = 'bob'"
+	    " AND b.home_user_id IS NOT NULL");
+	reply = call(&orbit, &orbit.person, "POST", "/api/dm/group",
+	    arena_printf(arena,
+		"{\"users\":[{\"id\":\"1\",\"homeUserId\":\"%s\","
+		"\"homeInstance\":\"%s\"},{\"id\":\"1\",\"homeUserId\":"
+		"\"%s\",\"homeInstance\":\"%s\"}]}",
+		nova.person.id, host(&nova), dan->id, host(&nova)));
+	cr_assert_eq(reply.status, 201, "%s", reply.body);
+	return test_text(arena, &reply, "federatedId");
+}
+
+Test(nodes, alices_second_account_takes_part_in_what_others_make)
+{
+	struct test_person dan =
+	    test_person(nova.world->node, nova.world->node->port, "dan");
+	const char *id = group_of_bob(&dan);
+	struct place at_nova = in_group(&nova, id);
+	struct place at_orbit = in_group(&orbit, id);
+	struct place at_luna = in_group(&luna, id);
+	struct test_reply reply;
+
+	write_at(&at_orbit, &orbit.person, "from bob");
+	react(&luna, &alice_at_luna, "PUT", "from bob", "x");
+	react(&nova, &nova.person, "PUT", "from bob", "y");
+	EXPECT_ALL(
+	    "from bob", LIST(&nova.person, &nova.person), LIST("x", "y"));
+	write_at(&at_luna, &alice_at_luna, "from alice at luna");
+	react(&orbit, &orbit.person, "PUT", "from alice at luna", "z");
+	EXPECT_ALL("from alice at luna", LIST(&orbit.person), LIST("z"));
+	/* bob hands over and goes; luna hears of it from his home. */
+	reply = call(&at_orbit, &orbit.person, "DELETE",
+	    arena_printf(arena, "/api/dm/%s/members", at_orbit.channel), NULL);
+	cr_expect_eq(reply.status, 200, "%s", reply.body);
+	until_members(&at_nova, 2);
+	until_members(&at_luna, 2);
+	write_at(&at_nova, &dan, "from dan");
+	known(&luna, "from dan");
+	nothing_is_left();
+}

