@@ -81,6 +81,7 @@ void delivery_request(struct delivery_try *attempt, size_t count)
 		.body = { payload, strlen(payload) },
 		.timeout_ms = DELIVERY_TIMEOUT_MS,
 		.connect_ms = DELIVERY_CONNECT_MS,
+		.stall_s = DELIVERY_STALL_S,
 		.answer_max = DELIVERY_ANSWER_MAX,
 	};
 }

@@ -39,6 +39,7 @@ struct client_request {
 	struct bytes body;  /* must live until done */
 	int64_t timeout_ms; /* total */
 	int64_t connect_ms; /* of that, with name and TLS; 0: all of it */
+	int64_t stall_s;    /* of that with less than a byte a second; 0: all */
 	size_t answer_max;  /* bytes; more fails with CLIENT_TOO_LARGE */
 	bool once; /* on a connection of its own, and never sent again */
 };

@@ -220,6 +220,8 @@ static void set_transfer(
 	EASY_SET(easy, CURLOPT_CONNECTTIMEOUT_MS,
 	    (long)(request->connect_ms ? request->connect_ms
 				       : request->timeout_ms));
+	EASY_SET(easy, CURLOPT_LOW_SPEED_LIMIT, request->stall_s ? 1L : 0L);
+	EASY_SET(easy, CURLOPT_LOW_SPEED_TIME, (long)request->stall_s);
 	EASY_SET(
 	    easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->answer_max);
 	EASY_SET(easy, CURLOPT_FRESH_CONNECT, (long)request->once);

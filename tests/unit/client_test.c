@@ -142,6 +142,28 @@ Test(client, a_dripping_answer_ends_at_the_total_time)
 	}
 }
 
+/* What drips is no stall: its end is the total time. */
+Test(client, silence_ends_before_the_total_time)
+{
+	struct client_request request =
+	    client_rig_get(client_rig_url("/silent"));
+	struct client_got got;
+
+	request.timeout_ms = 20000;
+	request.stall_s = 1;
+	client_rig_run(&request, &got);
+	cr_expect_eq(got.result.outcome, CLIENT_TIMEOUT);
+	cr_expect(got.result.sent);
+	cr_expect_geq(got.result.took_ms, 900);
+	cr_expect_leq(got.result.took_ms, 15000);
+	request = client_rig_get(client_rig_url("/slow"));
+	request.timeout_ms = 3500;
+	request.stall_s = 1;
+	client_rig_run(&request, &got);
+	cr_expect_eq(got.result.outcome, CLIENT_TIMEOUT);
+	cr_expect_geq(got.result.took_ms, 3400);
+}
+
 Test(client, connections_are_used_again)
 {
 	struct client_got got;
