@@ -38,3 +38,10 @@ bool followers_count(
 	*total = row.total;
 	return true;
 }
+
+bool following_answer(struct tx *tx, const char *followed,
+    const char *follow_id, const char *actor, bool yes, struct err *err)
+{
+	return sql_none(tx, &SQL_following_answer, err, v_text(followed),
+	    v_text(follow_id), v_text(actor), v_bool(yes));
+}

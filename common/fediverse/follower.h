@@ -1,5 +1,6 @@
 /*
- * follower -- who follows our actors.
+ * follower -- who follows our actors, and what was answered to whom they
+ * asked to follow (schema 0018 notes whom).
  *
  * One row an actor and follower, with the inboxes to deliver to. A row that
  * nobody has accepted yet is no follower.
@@ -31,5 +32,10 @@ MUST_CHECK bool follower_remove(struct tx *tx, const char *follower,
 /* How many an actor (its UUID) has. */
 MUST_CHECK bool followers_count(
     struct tx *tx, const char *actor, int64_t *total, struct err *err);
+
+/* The one who was asked says yes or no to a Follow, named by its id or by the
+ * actor who asked (a UUID, or NULL). A no ends what was a yes. */
+MUST_CHECK bool following_answer(struct tx *tx, const char *followed,
+    const char *follow_id, const char *actor, bool yes, struct err *err);
 
 #endif

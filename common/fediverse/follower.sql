@@ -14,3 +14,10 @@ DELETE FROM fediverse_followers
 -- name: followers_count :one
 SELECT count(*) AS total FROM fediverse_followers
  WHERE actor_id = $1::uuid AND accepted_at IS NOT NULL;
+
+-- name: following_answer :none
+-- $1 who answers, $2 the Follow's id, $3 whom it answers, $4 yes
+UPDATE fediverse_following
+   SET accepted_at = CASE WHEN $4 THEN coalesce(accepted_at, now()) END,
+       rejected_at = CASE WHEN NOT $4 THEN coalesce(rejected_at, now()) END
+ WHERE followed = $1 AND (follow_id = $2 OR actor_id = $3::text::uuid);

@@ -124,6 +124,23 @@ static bool take_undo(
 		found ? actor.id : NULL, err);
 }
 
+/* Of a Follow of ours; by its id, or by what it says. */
+static bool take_answer(
+    struct tx *tx, const struct inbound *in, int64_t id UNUSED, struct err *err)
+{
+	const struct activity *activity = in->activity;
+	struct actor actor;
+	bool found;
+
+	if (activity->object_type &&
+	    strcmp(activity->object_type, "Follow") != 0)
+		return true;
+	return ours_find(tx, &in->home->origin, activity->object_actor, &actor,
+		   &found, err) &&
+	    following_answer(tx, activity->actor, activity->object,
+		found ? actor.id : NULL, activity_is(activity, "Accept"), err);
+}
+
 static bool take_delete(
     struct tx *tx, const struct inbound *in, int64_t id UNUSED, struct err *err)
 {
@@ -138,6 +155,8 @@ static const struct {
 	    struct err *err);
 } types[] = {
 	{ "Follow", take_follow },
+	{ "Accept", take_answer },
+	{ "Reject", take_answer },
 	{ "Undo", take_undo },
 	{ "Delete", take_delete },
 };

@@ -38,5 +38,6 @@ SELECT EXISTS (SELECT FROM fediverse_keys WHERE owner = $1)
     OR EXISTS (SELECT FROM fediverse_followers WHERE follower = $1) AS known;
 
 -- name: remote_actor_forget :none
-WITH keys AS (DELETE FROM fediverse_keys WHERE owner = $1)
+WITH keys AS (DELETE FROM fediverse_keys WHERE owner = $1),
+following AS (DELETE FROM fediverse_following WHERE followed = $1)
 DELETE FROM fediverse_followers WHERE follower = $1;

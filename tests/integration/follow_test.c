@@ -345,3 +345,89 @@ Test(follow, the_application_hears_of_each_activity)
 	loop_timer_free(&timer);
 	loop_free(&ear.loop);
 }
+
+/* ---- whom ours follow ---- */
+
+/* A Follow of alice's, enqueued as an application does. */
+static void ask_bob(const char *id)
+{
+	world_sql(site.world,
+	    "SELECT fediverse_enqueue('%s', '{\"id\":\"%s\",\"type\":"
+	    "\"Follow\",\"object\":\"%s\"}', '%s/inbox', '%s')",
+	    id, id, site.bob, site.bob, site.alice_id);
+}
+
+static int answer(const char *id, const char *type, const char *object)
+{
+	return deliver(.body = inbox_activity(&site, id, type, object)).status;
+}
+
+static const char *following(void)
+{
+	return text("SELECT coalesce(string_agg(follow_id || ' ' || state,"
+		    " ' '), 'nobody') AS t FROM fediverse_following("
+		    "fediverse_actor('alice'))");
+}
+
+Test(follow, an_answer_to_our_own_is_noted)
+{
+	const char *embedded = arena_printf(site.arena,
+	    "{\"type\":\"Follow\",\"actor\":\"%s\",\"object\":\"%s\"}",
+	    site.alice, site.bob);
+
+	ask_bob("https://x.example/1");
+	cr_expect_str_eq(following(), "https://x.example/1 asked");
+	cr_assert_eq(answer("a1", "Accept", "\"https://x.example/9\""), 202);
+	cr_expect_str_eq(following(), "https://x.example/1 asked");
+	cr_assert_eq(answer("a2", "Accept", "\"https://x.example/1\""), 202);
+	cr_expect_str_eq(following(), "https://x.example/1 accepted");
+	cr_assert_eq(answer("a3", "Reject", embedded), 202);
+	cr_expect_str_eq(following(), "https://x.example/1 rejected");
+	ask_bob("https://x.example/2");
+	cr_expect_str_eq(following(), "https://x.example/2 asked");
+	cr_assert_eq(answer("a4", "Accept", embedded), 202);
+	cr_expect_str_eq(following(), "https://x.example/2 accepted");
+	cr_expect_eq(
+	    inbox_number(&site, "SELECT count(*) AS n FROM fediverse_inbound"),
+	    4, "the application sees the answers, too");
+}
+
+Test(follow, only_who_was_asked_answers)
+{
+	world_sql(site.world,
+	    "SELECT fediverse_enqueue('https://x.example/1', '{\"type\":"
+	    "\"Follow\",\"object\":{\"id\":\"https://far.example/eve\"}}',"
+	    " 'https://far.example/inbox', '%s')",
+	    site.alice_id);
+	cr_assert_eq(answer("a1", "Accept", "\"https://x.example/1\""), 202);
+	cr_expect_str_eq(following(), "https://x.example/1 asked");
+}
+
+Test(follow, our_undo_ends_ours)
+{
+	static const char *const undos[] = { "\"https://x.example/1\"",
+		"{\"id\":\"https://x.example/1\",\"type\":\"Follow\"}" };
+
+	for (size_t i = 0; i < COUNT(undos); i++) {
+		ask_bob("https://x.example/1");
+		cr_expect_str_eq(following(), "https://x.example/1 asked");
+		world_sql(site.world,
+		    "SELECT fediverse_enqueue('u%d', '{\"type\":\"Undo\","
+		    "\"object\":%s}', '%s/inbox', '%s')",
+		    (int)i, undos[i], site.bob, site.alice_id);
+		cr_expect_str_eq(following(), "nobody");
+		world_sql(site.world, "DELETE FROM fediverse_outbound_queue");
+	}
+}
+
+Test(follow, what_cannot_be_read_is_sent_all_the_same)
+{
+	world_sql(site.world,
+	    "SELECT fediverse_enqueue('odd', '{\"type\":\"Follow\","
+	    "\"object\":\"a\\u0000b\"}', '%s/inbox', '%s')",
+	    site.bob, site.alice_id);
+	cr_expect_str_eq(following(), "nobody");
+	cr_expect_eq(inbox_number(&site,
+			 "SELECT count(*) AS n FROM fediverse_outbound_queue"),
+	    1);
+}

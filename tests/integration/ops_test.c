@@ -117,6 +117,8 @@ static const struct right rights[] = {
 	{ "postrider_app",      "SELECT fediverse_actor('alice')", "" },
 	{ "postrider_app",      "SELECT * FROM fediverse_followers(gen_random_uuid())", "" },
 	{ "postrider_app",      "SELECT fediverse_follower_settle(gen_random_uuid(), 'x', true)", "" },
+	{ "postrider_app",      "SELECT * FROM fediverse_following(gen_random_uuid())", "" },
+	{ "postrider_app",      "SELECT * FROM fediverse_following", DENIED },
 	{ "postrider_app",      "SELECT * FROM fediverse_inbound", DENIED },
 	{ "postrider_app",      "SELECT * FROM fediverse_keys", DENIED },
 	{ "postrider_app",      "SELECT * FROM fediverse_actors", DENIED },
