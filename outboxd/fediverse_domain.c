@@ -128,12 +128,22 @@ static void step_undo(struct step *step)
 	d->not_before = clock_steady_ms() + AGAIN_MS;
 }
 
+static void count_ended(const struct step *step)
+{
+	int64_t ended = 0;
+
+	for (size_t i = 0; step->held && i < step->count; i++)
+		ended += step->results[i].outcome.fate != FATE_RETRY;
+	metric_add(&figure_activities_ended, 0, ended);
+}
+
 static void step_take(struct step *step)
 {
 	struct fediverse_domain *d = step->domain;
 	const struct outbound_item *items = step->items.items;
 	size_t settled = step->count;
 
+	count_ended(step);
 	drop_all(&step->settling, &settled);
 	d->room = step->room;
 	d->burying = step->more_dead;

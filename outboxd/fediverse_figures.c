@@ -14,6 +14,11 @@ struct metric figure_activities = {
 	.label = "outcome",
 	.values = classes,
 };
+struct metric figure_activities_ended = {
+	.name = "activities_ended_total",
+	.help = "Activities delivered or refused for good.",
+	.type = METRIC_COUNTER,
+};
 struct metric figure_activity_duration = {
 	.name = "activity_duration_seconds",
 	.help = "From the first request of an attempt to its last answer.",
@@ -33,6 +38,7 @@ struct metric figure_domains = {
 void fediverse_figures_register(void)
 {
 	metrics_register(&figure_activities);
+	metrics_register(&figure_activities_ended);
 	metrics_register(&figure_activity_duration);
 	metrics_register(&figure_activity_wait);
 	metrics_register(&figure_domains);

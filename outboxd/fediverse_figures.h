@@ -7,6 +7,7 @@
 #include "common/base/metrics.h"
 
 extern struct metric figure_activities; /* by outcome_class */
+extern struct metric figure_activities_ended;
 extern struct metric figure_activity_duration;
 extern struct metric figure_activity_wait;
 extern struct metric figure_domains;

@@ -66,6 +66,7 @@ struct outboxd {
 	int64_t freed_domains;
 	int64_t reaps;
 	struct worker_pace pace;
+	struct worker_pace activity_pace;
 	int64_t ticks;
 	struct err err;
 	bool reaping;
@@ -107,9 +108,14 @@ static void worker_end(void *state)
 
 static const char *rates(struct outboxd *outboxd, struct arena *arena)
 {
-	return arena_printf(arena, "{\"outbox\":%" PRId64 "}",
-	    worker_pace_per_minute(
-		&outboxd->pace, metric_total(&figure_removed)));
+	int64_t entries = worker_pace_per_minute(
+	    &outboxd->pace, metric_total(&figure_removed));
+	int64_t activities = worker_pace_per_minute(
+	    &outboxd->activity_pace, metric_total(&figure_activities_ended));
+
+	return arena_printf(arena,
+	    "{\"outbox\":%" PRId64 ",\"fediverse\":%" PRId64 "}", entries,
+	    activities);
 }
 
 static void reap_run(void *item, void *state)

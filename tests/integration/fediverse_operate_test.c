@@ -418,6 +418,11 @@ Test(fediverse_operate, a_paused_domain_gets_nothing_until_it_is_resumed)
 	    &site, "second", fediverse_inbox(&site, other, INBOX));
 	outboxd = fediverse_outboxd(&site);
 	cr_expect(fediverse_becomes(&site, flows, "status = 'delivered'"));
+	/* A pace is known from the second look on. */
+	cr_expect(test_db_until(site.db,
+	    "SELECT EXISTS (SELECT FROM workers WHERE rates ? 'fediverse')"
+	    " AS b",
+	    FEDIVERSE_SOON_MS));
 	cr_expect_str_eq(fediverse_row(&site, paused, "status"), "pending");
 	cr_expect_str_eq(fediverse_row(&site, paused, "attempts"), "0");
 	test_db_number(site.db,
@@ -425,6 +430,11 @@ Test(fediverse_operate, a_paused_domain_gets_nothing_until_it_is_resumed)
 	    " ops.domain_resume(q.target_domain)"
 	    " WHERE q.status = 'pending'");
 	cr_expect(fediverse_becomes(&site, paused, "status = 'delivered'"));
+	cr_expect(fediverse_until(&site,
+		      "(SELECT per_minute > 0 FROM ops.queue"
+		      " WHERE queue = 'fediverse')",
+		      3 * FEDIVERSE_SOON_MS),
+	    "what left is told");
 	cr_expect_eq(test_daemon_stop(outboxd), 0);
 	test_peer_free(&other);
 	test_peer_free(&receiver);
