@@ -1,5 +1,6 @@
 /*
- * bench_ops -- what an operator looks at while a million entries wait.
+ * bench_ops -- what an operator looks at while a million entries and a
+ * million activities wait.
  *
  * Milliseconds a view takes to answer in full, as a person's psql asks it: the
  * median of LOOKS, at once after the entries came (nothing is vacuumed yet)
@@ -26,6 +27,8 @@ static const struct look views[] = {
 	{ "workers",      "SELECT count(w::text) AS n FROM ops.workers w" },
 	{ "dead_letters", "SELECT count(d::text) AS n FROM ops.dead_letters d" },
 	{ "audit",        "SELECT count(a::text) AS n FROM ops.audit a" },
+	{ "domains",      "SELECT count(d::text) AS n FROM ops.domains d" },
+	{ "activities",   "SELECT count(q::text) AS n FROM ops.fediverse_queue q" },
 };
 
 static const struct look calls[] = {
@@ -35,6 +38,9 @@ static const struct look calls[] = {
 	{ "discard_dry", "SELECT entries AS n FROM ops.discard(type => 'create', why => 'bench', dry_run => true)" },
 	{ "discard",     "SELECT entries AS n FROM ops.discard(type => 'create', why => 'bench')" },
 	{ "replay",      "SELECT entries AS n FROM ops.replay(type => 'create', why => 'bench')" },
+	{ "fediverse_retry_now", "SELECT entries AS n FROM ops.fediverse_retry_now('d7.example')" },
+	{ "fediverse_discard",   "SELECT entries AS n FROM ops.fediverse_discard('d1.example', why => 'bench')" },
+	{ "fediverse_replay",    "SELECT entries AS n FROM ops.fediverse_replay(older_than => '0', why => 'bench')" },
 };
 /* clang-format on */
 
@@ -66,6 +72,25 @@ static const char world[] =
     " 'refused too often' FROM generate_series(1, 20000) n;"
     "INSERT INTO audit (action, target, reason, rows) SELECT 'discard', 'x',"
     " 'x', n FROM generate_series(1, 1000) n";
+
+/* As many activities for as many domains. Every hundredth row failed, every
+ * hundredth died, a tenth waits for its time. */
+static const char fediverse[] =
+    "INSERT INTO fediverse_domains (domain, state, failures, not_before)"
+    " SELECT 'd' || n || '.example', CASE n %% 10 WHEN 0 THEN 'open' ELSE"
+    " 'closed' END, CASE n %% 10 WHEN 0 THEN 5 ELSE 0 END,"
+    " now() + CASE n %% 10 WHEN 0 THEN interval '1 hour' ELSE '0' END"
+    " FROM generate_series(0, %d - 1) n;"
+    "INSERT INTO fediverse_outbound_queue (activity_id, payload_json,"
+    " target_inbox, target_domain, status, attempts, next_retry_at,"
+    " created_at, last_error)"
+    " SELECT 'https://here.example/activities/' || n, repeat('x', 300),"
+    " 'https://d' || n %% %d || '.example/inbox', 'd' || n %% %d ||"
+    " '.example', CASE n / 1000 %% 100 WHEN 1 THEN 'failed' WHEN 2 THEN"
+    " 'dead' ELSE 'pending' END, (n / 1000 %% 10 = 7)::int,"
+    " CASE WHEN n / 1000 %% 10 = 7 THEN now() + make_interval(mins => n %% 99)"
+    " END, now() - make_interval(secs => n / 100), 'it is so'"
+    " FROM generate_series(1, %d) n";
 
 static int compare(const void *a, const void *b)
 {
@@ -113,6 +138,8 @@ int main(void)
 	database = test_db_create();
 	test_db_script(database,
 	    arena_printf(arena, world, PEERS, PEERS, ENTRIES, PEERS, PEERS));
+	test_db_script(database,
+	    arena_printf(arena, fediverse, PEERS, PEERS, PEERS, ENTRIES));
 	for (size_t i = 0; i < COUNT(views); i++)
 		view_measure(database, &views[i], "at_once");
 	test_db_script(database, "VACUUM ANALYZE");
