@@ -6,6 +6,7 @@
  */
 #include <strings.h>
 
+#include "common/base/build.h"
 #include "common/federation/settings.h"
 #include "frontd/fediverse.h"
 

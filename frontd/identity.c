@@ -81,7 +81,7 @@ static bool nobody(
 bool identity_delete(struct request *req, struct err *err)
 {
 	struct sign_headers headers;
-	struct demand demand;
+	struct demand demand = { 0 };
 	struct peer peer;
 	struct user person;
 	bool found;

@@ -186,7 +186,7 @@ bool outbound_enqueue(struct tx *tx, const struct home *home,
     const struct enqueue_request *request, struct outbound_item *item,
     struct err *err)
 {
-	const char *inbox;
+	const char *inbox = NULL;
 	struct row_id row;
 
 	return inbox_normal(tx, home, request, &inbox, err) &&

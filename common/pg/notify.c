@@ -5,26 +5,12 @@
 #include "common/pg/notify.h"
 #include "common/base/clock.h"
 #include "common/pg/notify.sql.h"
+#include "common/pg/waiting.h"
 
 enum {
-	EVERY_US = 1000,       /* between two sends */
-	LAST_SEND_S = 1,       /* of a notifier that ends */
-	WAITING_MAX = 1 << 16, /* while the database is away */
+	EVERY_US = 1000, /* between two sends */
+	LAST_SEND_S = 1, /* of a notifier that ends */
 	STATEMENT_TIMEOUT_MS = 10000
-};
-
-/* What a signal is about; compared as bytes, so made from zeroes. */
-struct waiting_key {
-	int64_t key;
-	int64_t channel;
-	char word[SIGNAL_WORD_MAX];
-};
-
-struct waiting {
-	struct waiting_key key;
-	int64_t seq;
-	char *payload; /* of its own, or NULL */
-	UT_hash_handle hh;
 };
 
 struct notifier {
@@ -134,87 +120,13 @@ void signal_ephemeral(
 
 /* ---- waiting for the notifier's thread ---- */
 
-/* NOLINTBEGIN(readability-function-size): the macros of uthash */
-static struct waiting *waiting_find(
-    const struct notifier *notifier, const struct waiting_key *key)
-{
-	struct waiting *entry;
-
-	HASH_FIND(hh, notifier->waiting, key, sizeof(*key), entry);
-	return entry;
-}
-
-static void waiting_add(struct notifier *notifier, struct waiting *entry)
-{
-	HASH_ADD(hh, notifier->waiting, key, sizeof(entry->key), entry);
-}
-
-/* The elements stay linked when their table goes. */
-static void waiting_free(struct waiting **waiting)
-{
-	struct waiting *entry = *waiting;
-
-	HASH_CLEAR(hh, *waiting);
-	while (entry) {
-		struct waiting *next = entry->hh.next;
-
-		free(entry->payload);
-		free(entry);
-		entry = next;
-	}
-}
-/* NOLINTEND(readability-function-size) */
-
-static void key_fill(struct waiting_key *key, const struct signal *signal)
-{
-	memset(key, 0, sizeof(*key));
-	key->key = signal->key;
-	key->channel = signal->channel;
-	memcpy(key->word, signal->word, sizeof(key->word));
-}
-
-static void payload_put(struct waiting *entry, const char *payload)
-{
-	if (!payload)
-		return;
-	free(entry->payload);
-	entry->payload = strdup(payload);
-	if (!entry->payload)
-		abort();
-}
-
-/* Under the mutex. The highest seq of a key wins, and the latest payload. */
-static void waiting_put(struct notifier *notifier, const struct signal *signal)
-{
-	struct waiting_key key;
-	struct waiting *entry;
-
-	key_fill(&key, signal);
-	entry = waiting_find(notifier, &key);
-	if (entry) {
-		if (signal->seq > entry->seq)
-			entry->seq = signal->seq;
-		payload_put(entry, signal->payload);
-		return;
-	}
-	if (HASH_COUNT(notifier->waiting) >= WAITING_MAX)
-		return;
-	entry = calloc(1, sizeof(*entry));
-	if (!entry)
-		abort();
-	memcpy(&entry->key, &key, sizeof(key));
-	entry->seq = signal->seq;
-	payload_put(entry, signal->payload);
-	waiting_add(notifier, entry);
-}
-
 static void take_signals(void *arg, const struct signal_list *signals)
 {
 	struct notifier *notifier = arg;
 
 	pthread_mutex_lock(&notifier->mutex);
 	for (size_t i = 0; i < signals->count; i++)
-		waiting_put(notifier, &signals->items[i]);
+		waiting_put(&notifier->waiting, &signals->items[i]);
 	pthread_cond_signal(&notifier->more);
 	pthread_mutex_unlock(&notifier->mutex);
 }
@@ -250,7 +162,7 @@ static const char *payload(struct arena *arena, const struct waiting *entry)
 	case SIGNAL_CONTROL:
 		break;
 	case SIGNAL_EPHEMERAL:
-		return entry->payload;
+		return entry->payload ? entry->payload : "";
 	}
 	return entry->key.word;
 }
@@ -280,7 +192,7 @@ static bool send_once(struct notifier *notifier, const char *const *channels,
 /* A second try, since a connection may have died unseen. */
 static void send_all(struct notifier *notifier, struct waiting *waiting)
 {
-	size_t count = HASH_COUNT(waiting);
+	size_t count = waiting_count(waiting);
 	const char **channels =
 	    arena_array(notifier->arena, count, sizeof(*channels));
 	const char **payloads =
