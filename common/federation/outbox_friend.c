@@ -1,6 +1,7 @@
 #include "common/federation/outbox_friend.h"
 
 #include "common/federation/outbox_people.h"
+#include "common/federation/outbox_profile.h"
 
 /* clang-format off */
 static const struct news_type {
@@ -68,6 +69,21 @@ static bool add(struct tx *tx, const struct entry *entry,
 	return outbox_add(tx, &event, targets, err);
 }
 
+/* Whoever asks or accepts may be written to: where he has accounts, too. */
+static bool tell_accounts(struct tx *tx, const struct entry *entry,
+    const struct outbox_person *actor, const struct targets *targets,
+    struct err *err)
+{
+	const struct friend_news *news = entry->news;
+
+	if (actor->home_instance || !types[news->type].profiles ||
+	    (news->status && strcmp(news->status, "declined") == 0) ||
+	    strcmp(actor->replicated_instances, "[]") == 0)
+		return true;
+	return outbox_tell_accounts_of(
+	    tx, entry->node, actor->id, targets, err);
+}
+
 bool outbox_add_friend(struct tx *tx, const struct node *node,
     const struct friend_news *news, const char *except_host, struct err *err)
 {
@@ -91,5 +107,7 @@ bool outbox_add_friend(struct tx *tx, const struct node *node,
 		targets_add(&targets, actor->home_instance);
 	else if (!other->is_deleted)
 		targets_add(&targets, other->home_instance);
-	return targets.count == 0 || add(tx, &entry, &targets, err);
+	return targets.count == 0 ||
+	    (add(tx, &entry, &targets, err) &&
+		tell_accounts(tx, &entry, actor, &targets, err));
 }

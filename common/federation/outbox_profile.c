@@ -182,6 +182,25 @@ static const struct shape owed_shape[] = {
 	SHAPE_END(struct owed),
 };
 
+/* But those where he has one: they have heard it. */
+bool outbox_tell_accounts_of(struct tx *tx, const struct node *node,
+    int64_t person, const struct targets *homes, struct err *err)
+{
+	struct targets targets, declared;
+	struct user user;
+
+	if (!user_by_id(tx, person, &user, err))
+		return false;
+	targets_init(&targets, tx_arena(tx), node, NULL);
+	targets_init(&declared, tx_arena(tx), node, NULL);
+	targets_add_declared(&declared, user.replicated_instances);
+	for (size_t i = 0; i < homes->count; i++)
+		if (!targets_have(&declared, homes->hosts[i]))
+			targets_add(&targets, homes->hosts[i]);
+	return targets.count == 0 || !is_ours(&user) ||
+	    add(tx, node, &user, &targets, NULL, err);
+}
+
 bool outbox_tell_accounts(struct tx *tx, const struct node *node,
     const int64_t *channels, size_t count, struct err *err)
 {
@@ -196,18 +215,12 @@ bool outbox_tell_accounts(struct tx *tx, const struct node *node,
 	all = rows.items;
 	for (size_t i = 0; i < rows.count;) {
 		int64_t person = all[i].person;
-		struct targets targets, declared;
-		struct user user;
+		struct targets homes;
 
-		if (!user_by_id(tx, person, &user, err))
-			return false;
-		targets_init(&targets, tx_arena(tx), node, NULL);
-		targets_init(&declared, tx_arena(tx), node, NULL);
-		targets_add_declared(&declared, user.replicated_instances);
+		targets_init(&homes, tx_arena(tx), node, NULL);
 		for (; i < rows.count && all[i].person == person; i++)
-			if (!targets_have(&declared, all[i].host))
-				targets_add(&targets, all[i].host);
-		if (targets.count && !add(tx, node, &user, &targets, NULL, err))
+			targets_add(&homes, all[i].host);
+		if (!outbox_tell_accounts_of(tx, node, person, &homes, err))
 			return false;
 	}
 	return true;

@@ -27,5 +27,8 @@ MUST_CHECK bool outbox_introduce(struct tx *tx, const struct node *node,
  * the homes of the others in it. They tell those nodes, too, from then on. */
 MUST_CHECK bool outbox_tell_accounts(struct tx *tx, const struct node *node,
     const int64_t *channels, size_t count, struct err *err);
+/* The same of one of ours to some homes. */
+MUST_CHECK bool outbox_tell_accounts_of(struct tx *tx, const struct node *node,
+    int64_t person, const struct targets *homes, struct err *err);
 
 #endif

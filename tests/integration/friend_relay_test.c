@@ -545,11 +545,12 @@ Test(friend_relay, what_came_homeward_is_sent_on_to_a_third_node_once)
 	expect_taken(request);
 	expect_taken(
 	    event("friend_request_cancel", alice(), FAR, NULL, now - 100));
-	cr_expect_str_eq(owed(), "friend_request_create,friend_request_cancel");
+	cr_expect_str_eq(owed(),
+	    "friend_request_create,profile_update,friend_request_cancel");
 	cr_expect_eq(number("SELECT count(*) AS n FROM federation_outbox o"
 			    " JOIN federation_peers p ON p.id = o.peer_id"
 			    " WHERE p.host = 'far.test'"),
-	    2);
+	    3);
 	cr_expect_str_eq(
 	    relay_site_text(&site,
 		"SELECT (('{' || payload || '}')::json->'friendship'->'from'"

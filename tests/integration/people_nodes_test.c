@@ -139,6 +139,39 @@ Test(people_nodes, a_friendship_begins_and_ends_on_both)
 	expect_both("1 0 0");
 }
 
+static int64_t told_of_accounts(struct world *world, const char *name)
+{
+	return test_db_number(world->node->database,
+	    arena_printf(world->arena,
+		"SELECT count(*) AS n FROM users WHERE home_instance IS NOT"
+		" NULL AND replicated_instances"
+		" @> '[{\"username\": \"%s\"}]'",
+		name));
+}
+
+/* Before anybody writes: who asks and who accepts, and nobody who declines. */
+Test(people_nodes, friends_hear_where_else_somebody_has_accounts)
+{
+	static const char elsewhere[] =
+	    "{\"replicatedInstances\":[{\"origin\":\"https://sol.test\","
+	    "\"username\":\"%s\"}]}";
+
+	must(nova, &alice, "PATCH", "/api/users/@me",
+	    arena_printf(nova->arena, elsewhere, "alice at sol"));
+	must(orbit, &bob, "PATCH", "/api/users/@me",
+	    arena_printf(orbit->arena, elsewhere, "bob at sol"));
+	ask(nova, &alice, orbit, &bob);
+	cr_assert(becomes(orbit, PENDING));
+	must(orbit, &bob, "PATCH", pending_path(orbit),
+	    "{\"status\":\"declined\"}");
+	settle();
+	cr_expect_eq(told_of_accounts(orbit, "alice at sol"), 1);
+	cr_expect_eq(told_of_accounts(nova, "bob at sol"), 0);
+	befriend();
+	settle();
+	cr_expect_eq(told_of_accounts(nova, "bob at sol"), 1);
+}
+
 Test(people_nodes, declined_and_withdrawn_requests_are_over_on_both)
 {
 	ask(nova, &alice, orbit, &bob);
