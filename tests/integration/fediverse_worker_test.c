@@ -157,6 +157,20 @@ Test(fediverse_worker, worker_run_stops_on_drop)
 	    2);
 }
 
+/* What was delivered is written while a neighbour is still on its way. */
+Test(fediverse_worker, a_slow_delivery_does_not_keep_back_what_is_known)
+{
+	struct test_daemon *outboxd = fediverse_outboxd(&site);
+	const char *slow = owe("w1", "/hold/9000");
+	const char *fast = owe("w2", INBOX);
+
+	cr_expect(fediverse_becomes(&site, fast, "status = 'delivered'"));
+	cr_expect_str_eq(fediverse_row(&site, slow, "status"), "pending");
+	cr_expect(fediverse_becomes(&site, slow, "status = 'delivered'"));
+	cr_expect_eq(test_peer_count(receiver, INBOX), 1);
+	cr_expect_eq(test_daemon_stop(outboxd), 0);
+}
+
 /* ---- a server in trouble ---- */
 
 /* Ten rows, five failures: the rest is not even tried. */
