@@ -96,7 +96,7 @@ static bool request_post(struct request *req, struct err *err)
 {
 	struct friend_news news = { .type = NEWS_REQUEST_CREATE };
 	struct friend_pair pair;
-	struct user target;
+	struct user target = { 0 };
 
 	if (!asked_read(req, &target, err))
 		return false;
