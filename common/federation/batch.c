@@ -18,6 +18,7 @@ void events_reopen(struct relay_event *events, size_t count)
 		event->state = EVENT_OPEN;
 		event->reason = NULL;
 		event->channel = 0;
+		event->is_forgotten = false;
 		event->actor.person = NULL;
 	}
 }

@@ -89,6 +89,7 @@ struct relay_event {
 	const void *detail; /* of its type */
 
 	/* What messages say. */
+	bool is_forgotten; /* accepted, but nobody here takes part in it */
 	bool has_message;
 	const char *content;
 	int64_t created_at;

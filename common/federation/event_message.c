@@ -241,12 +241,38 @@ static bool create_stage(struct relay_range *run, struct relay_event *event)
 	return event->channel != 0;
 }
 
+static bool forget(struct relay_range *run, struct err *err)
+{
+	const char **ids =
+	    arena_array(tx_arena(run->tx), run->count, sizeof(*ids));
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->count; i++) {
+		const struct relay_event *event = &run->events[i];
+		const struct known_message gone = {
+			.host = event->about_host,
+			.birth_id = event->about_id,
+		};
+
+		if (!event->is_forgotten ||
+		    range_message(run, gone.host, gone.birth_id))
+			continue;
+		ids[n++] = event->about_id;
+		range_add_message(run, &gone);
+	}
+	return n == 0 ||
+	    sql_none(run->tx, &SQL_messages_forget, err,
+		v_text(run->batch->source.text), v_texts(ids, n));
+}
+
 bool create_apply(struct relay_range *run, struct err *err)
 {
 	struct relay_event **staged = staged_new(run);
 	struct rows rows;
 	size_t n = 0;
 
+	if (!forget(run, err))
+		return false;
 	for (size_t i = 0; i < run->count; i++)
 		if (create_stage(run, &run->events[i]))
 			staged[n++] = &run->events[i];

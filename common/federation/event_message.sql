@@ -30,6 +30,12 @@ SELECT new.id, moved.id AS conversation, moved.seq
   FROM new JOIN moved ON moved.id = new.dm_channel_id
  ORDER BY new.id;
 
+-- Known from now on as what is not here.
+-- name: messages_forget :none
+INSERT INTO message_tombstones (source_instance, source_message_id)
+SELECT $1, k.id FROM unnest($2::text[]) AS k(id) ORDER BY k.id
+    ON CONFLICT DO NOTHING;
+
 -- Who names it first has the name.
 -- name: messages_alias :none
 INSERT INTO message_aliases (host, birth_id, dm_message_id)

@@ -105,10 +105,8 @@ static bool is_here(const struct relay_event *event)
 bool reaction_add_admit(
     const struct relay_range *range, struct relay_event *event, struct err *err)
 {
-	if (!is_here(event))
-		return err_refuse(
-		    err, ERR_ABSENT, "user_not_found", "nobody we know");
-	return event_may_act(range, event, err);
+	/* Whom nobody knows matters only if the message is here. */
+	return !is_here(event) || event_may_act(range, event, err);
 }
 
 bool reaction_remove_admit(
@@ -187,6 +185,11 @@ static void add_stage(
 
 	if (!about) {
 		refuse_unknown(run, event);
+		return;
+	}
+	if (about->id && !is_here(event)) {
+		event_deny(run->batch, event, ERR_ABSENT, "user_not_found",
+		    "nobody we know");
 		return;
 	}
 	event_accept(event);

@@ -60,12 +60,14 @@ bool create_admit(
 		return false;
 	/*
 	 * A node that sends everything to everybody is told yes, or it would
-	 * repeat it for ever; nothing of it stays here.
+	 * repeat it for ever; nothing of it stays here but its id, so that what
+	 * becomes of it later is told yes, too.
 	 */
 	if (!concerns_us(event)) {
 		log_info("relay.unconcerned",
 		    F("peer", v_text(range->batch->source.text)),
 		    F("entry", v_text(event->message_id)));
+		event->is_forgotten = true;
 		event_accept(event);
 		return true;
 	}

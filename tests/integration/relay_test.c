@@ -243,6 +243,11 @@ Test(relay, a_conversation_of_others_leaves_nothing_here)
 	event = with(event, "\"homeInstance\":\"nova.test\"",
 	    "\"homeInstance\":\"orbit.test\"");
 	expect_answer(event, ACCEPTED("\"m1\""));
+	/* Nor does what becomes of it later come again and again. */
+	expect_answer(event, ACCEPTED("\"m1\""));
+	expect_answer(
+	    arena_printf(site.arena, "%s,%s", update("m1", "x", 5), gone("m1")),
+	    ACCEPTED("\"m1\",\"m1\""));
 	cr_expect_eq(count("dm_messages"), 0);
 	cr_expect_eq(count("users"), 2);
 }

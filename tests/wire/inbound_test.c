@@ -341,3 +341,66 @@ Test(wire_inbound, global_rate_limit_125, .timeout = 300)
 	    test_header(replay.arena, &reply, "x-ratelimit-reset"));
 	replay_end(&replay);
 }
+
+/* ---- what a third peer is told, and a peer that did not answer ---- */
+
+/* As a peer of nova that the case's own secrets are good for. */
+static void told_by_nova(const char *host, int64_t upload_max)
+{
+	struct replay replay;
+	struct recording talk;
+	size_t first = 0;
+
+	recording_check();
+	replay_begin(&replay, host, "open");
+	replay_sql(&replay,
+	    arena_printf(replay.arena,
+		"UPDATE instance_settings SET max_upload_size_bytes = %" PRId64,
+		upload_max));
+	talk = recording_load(replay.arena, "140-third-peer-broadcast");
+	while (strcmp(talk.exchanges[first].to, host) != 0)
+		first++;
+	replay_peer(&replay, "nova.test", talk.exchanges[first].secret);
+	replay_case(&replay, "140-third-peer-broadcast");
+	replay_sql(&replay,
+	    "DO $$ BEGIN IF EXISTS (SELECT FROM dm_messages) THEN"
+	    " RAISE 'a message is left'; END IF; END $$");
+	replay_end(&replay);
+}
+
+Test(
+    wire_inbound, a_conversation_with_a_third_peer_as_orbit_140, .timeout = 300)
+{
+	told_by_nova("orbit.test", 104857600);
+}
+
+/* Others' private messages: yes to all of it, and nothing is kept. */
+Test(wire_inbound, a_conversation_with_a_third_peer_as_luna_140, .timeout = 300)
+{
+	told_by_nova("luna.test", 1048576);
+}
+
+Test(wire_inbound, from_an_unreachable_peer_150, .timeout = 300)
+{
+	static const struct deviation deviations[] = {
+		{ 20, "failures are counted by us", 0, NULL },
+		{ 21, "relay from an unreachable peer", 200,
+		    "\"accepted\":[\"" },
+		{ 22, "relay from an unreachable peer", 200,
+		    "\"accepted\":[\"" },
+		{ 23, "a row that is there already", 200, "unreachable" },
+		{ 0 },
+	};
+	struct replay replay;
+	struct recording talk;
+
+	recording_check();
+	replay_begin(&replay, "nova.test", "open");
+	talk = recording_load(replay.arena, "150-peer-unreachable");
+	replay_peer(&replay, "orbit.test", talk.exchanges[21].secret);
+	replay_sql(
+	    &replay, "UPDATE federation_peers SET status = 'unreachable'");
+	replay.deviations = deviations;
+	replay_case(&replay, "150-peer-unreachable");
+	replay_end(&replay);
+}
