@@ -258,7 +258,8 @@ Test(operate_call, a_dry_run_counts_as_much_and_changes_nothing)
 		    one_text(everything), before, "%s", cases[i].call);
 		test_db_script(database,
 		    arena_printf(arena,
-			"TRUNCATE federation_peers, federation_outbox,"
+			"TRUNCATE federation_peers, outbox_presented,"
+			" federation_outbox,"
 			" dead_letters, audit; %s",
 			world));
 	}
