@@ -219,19 +219,46 @@ static void range_drop_all(struct relay_range *run, int64_t channel)
 			    run, channel, run->members[i - 1].user_id);
 }
 
-/* Who joins is left to the event itself. */
-static void leave_out(
-    struct relay_range *run, struct group_start *start, int64_t person)
+/*
+ * A roster that renews a group tells who of the others is in it. Who of ours is
+ * we know better: nobody, or it would not be renewed. The roster may not have
+ * heard yet that one has left. Each joins by an event of his own.
+ */
+static bool joins_alone(
+    const struct person *person, const struct group_start *start)
 {
-	int64_t *ids =
-	    arena_array(tx_arena(run->tx), start->count, sizeof(*ids));
-	size_t count = 0;
+	return person->is_native && person->id != start->owner;
+}
 
-	for (size_t i = 0; i < start->count; i++)
-		if (start->people[i] != person || person == start->owner)
-			ids[count++] = start->people[i];
+static void leave_out(struct relay_range *run, const struct relay_event *event,
+    struct group_start *start)
+{
+	const struct person *people[GROUP_MEMBERS_MAX];
+	size_t count = group_people(event, people, COUNT(people));
+	int64_t *ids = arena_array(tx_arena(run->tx), count, sizeof(*ids));
+
+	start->count = 0;
+	for (size_t i = 0; i < count; i++)
+		if (!joins_alone(people[i], start) &&
+		    (people[i] != person_of(event) ||
+			people[i]->id == start->owner))
+			ids[start->count++] = people[i]->id;
 	start->people = ids;
-	start->count = count;
+}
+
+static void range_renew(struct relay_range *run,
+    const struct relay_event *event, const struct group_start *start)
+{
+	const struct person *people[GROUP_MEMBERS_MAX];
+	size_t count = group_people(event, people, COUNT(people));
+
+	range_drop_all(run, start->id);
+	range_take_start(run, event, start);
+	for (size_t i = 0; i < count; i++)
+		if (joins_alone(people[i], start))
+			range_drop_member(run, start->id, people[i]->id);
+	if (person_of(event)->id != start->owner)
+		range_drop_member(run, start->id, person_of(event)->id);
 }
 
 static bool renew_groups(struct relay_range *run, struct err *err)
@@ -240,18 +267,11 @@ static bool renew_groups(struct relay_range *run, struct err *err)
 	struct group_start *starts = starts_of(tx_arena(run->tx), &all);
 
 	for (size_t i = 0; i < all.count; i++)
-		leave_out(run, &starts[i], person_of(all.items[i].event)->id);
+		leave_out(run, all.items[i].event, &starts[i]);
 	if (!groups_renew(run->tx, starts, all.count, err))
 		return false;
-	for (size_t i = 0; i < all.count; i++) {
-		const struct relay_event *event = all.items[i].event;
-		int64_t person = person_of(event)->id;
-
-		range_drop_all(run, starts[i].id);
-		range_take_start(run, event, &starts[i]);
-		if (person != starts[i].owner)
-			range_drop_member(run, starts[i].id, person);
-	}
+	for (size_t i = 0; i < all.count; i++)
+		range_renew(run, all.items[i].event, &starts[i]);
 	return true;
 }
 

@@ -219,6 +219,20 @@ Test(group_change, who_comes_back_finds_the_group_as_it_is_now)
 	    "channel_joined");
 }
 
+/* Who adds alice again has not heard yet that bob, who is ours, has left. */
+Test(group_change, who_of_ours_is_in_a_renewed_group_is_not_for_others_to_say)
+{
+	group_begin();
+	from_mars(told_add("g1", BOB, MIA, ""));
+	cr_expect_str_eq(group_members(), "300 700* alice bob");
+	from_luna(told_removal("g2", ALICE, ZED, "kick"));
+	from_luna(told_removal("g3", BOB, ZED, "kick"));
+	cr_expect_str_eq(from_luna(told_add("g4", ALICE, ZED,
+			     ROSTER(ZED, SITE_ZED "," ALICE "," BOB "," MIA))),
+	    ACCEPTED("\"g4\""));
+	cr_expect_str_eq(group_members(), "300 700* alice");
+}
+
 Test(group_change, a_node_without_a_part_renews_nothing)
 {
 	struct peer evil = relay_site_peer(group_site(), "evil.test");
