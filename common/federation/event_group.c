@@ -224,10 +224,11 @@ static void range_drop_all(struct relay_range *run, int64_t channel)
  * we know better: nobody, or it would not be renewed. The roster may not have
  * heard yet that one has left. Each joins by an event of his own.
  */
-static bool joins_alone(
-    const struct person *person, const struct group_start *start)
+static bool joins_alone(const struct person *person,
+    const struct relay_event *event, const struct group_start *start)
 {
-	return person->is_native && person->id != start->owner;
+	return person->id != start->owner &&
+	    (person->is_native || person == person_of(event));
 }
 
 static void leave_out(struct relay_range *run, const struct relay_event *event,
@@ -239,9 +240,7 @@ static void leave_out(struct relay_range *run, const struct relay_event *event,
 
 	start->count = 0;
 	for (size_t i = 0; i < count; i++)
-		if (!joins_alone(people[i], start) &&
-		    (people[i] != person_of(event) ||
-			people[i]->id == start->owner))
+		if (!joins_alone(people[i], event, start))
 			ids[start->count++] = people[i]->id;
 	start->people = ids;
 }
@@ -255,10 +254,8 @@ static void range_renew(struct relay_range *run,
 	range_drop_all(run, start->id);
 	range_take_start(run, event, start);
 	for (size_t i = 0; i < count; i++)
-		if (joins_alone(people[i], start))
+		if (joins_alone(people[i], event, start))
 			range_drop_member(run, start->id, people[i]->id);
-	if (person_of(event)->id != start->owner)
-		range_drop_member(run, start->id, person_of(event)->id);
 }
 
 static bool renew_groups(struct relay_range *run, struct err *err)
