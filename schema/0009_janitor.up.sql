@@ -18,7 +18,6 @@ COMMENT ON FUNCTION ops.watch() IS
 REVOKE ALL ON FUNCTION ops.watch() FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA ops TO postrider_janitord;
-GRANT SELECT ON ops.queue TO postrider_janitord;
 GRANT EXECUTE ON FUNCTION ops.watch() TO postrider_janitord, postrider_operator, postrider_monitor;
 GRANT EXECUTE ON FUNCTION ops.peer_state(public.federation_peers), ops.outbox_count()
     TO postrider_janitord;
