@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,9 +9,25 @@
 #include <criterion/criterion.h>
 
 #include "common/base/clock.h"
+#include "tests/lib/test_db.h"
 #include "tests/lib/test_http.h"
 
-enum { ANSWER_MAX = 64 * 1024 * 1024 };
+enum { ANSWER_MAX = 64 * 1024 * 1024, FAIL_TEXT_MAX = 2000 };
+
+/* Criterion says nothing where it runs no test. */
+void test_fail(const char *format, ...)
+{
+	char text[FAIL_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (criterion_current_test)
+		cr_assert_fail("%s", text);
+	fprintf(stderr, "%s\n", text);
+	exit(EXIT_FAILURE);
+}
 
 /* ---- a connection ---- */
 
@@ -53,8 +70,8 @@ static bool read_more(int fd, struct buf *in, int64_t until_ms)
 	char chunk[16384];
 	ssize_t got;
 
-	cr_assert(left_ms > 0 && poll(&ready, 1, (int)left_ms) == 1,
-	    "no complete answer in time, so far: %s", in->data);
+	if (left_ms <= 0 || poll(&ready, 1, (int)left_ms) != 1)
+		test_fail("no complete answer in time, so far: %s", in->data);
 	got = recv(fd, chunk, sizeof(chunk), 0);
 	if (got <= 0)
 		return false;
@@ -103,7 +120,8 @@ static size_t body_length(struct arena *arena, const char *head, int status)
 
 struct test_reply test_http_read(struct arena *arena, int fd)
 {
-	int64_t until_ms = clock_steady_ms() + TEST_HTTP_DEADLINE_MS;
+	int64_t until_ms =
+	    clock_steady_ms() + test_patience_ms(TEST_HTTP_DEADLINE_MS);
 	struct test_reply reply = { .status = 0 };
 	const char *end = NULL;
 	size_t head_len;

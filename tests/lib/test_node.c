@@ -235,7 +235,7 @@ static void ready_await(struct test_daemon *daemon)
 {
 	if (test_daemon_says(daemon, "READY=1", TEST_READY_MS))
 		return;
-	cr_assert_fail("%s is not ready, see %s", daemon->program, daemon->log);
+	test_fail("%s is not ready, see %s", daemon->program, daemon->log);
 }
 
 struct test_daemon *test_frontd_start_only(
