@@ -438,7 +438,6 @@ struct delivery *delivery_new(
 	d->all = all;
 	d->drain = drain;
 	d->answers = arena_new();
-	d->number = ++all->numbers;
 	d->peer = drain->lease.peer;
 	d->token = drain->lease.token;
 	d->since = began;

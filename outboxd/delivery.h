@@ -32,7 +32,6 @@ struct delivery {
 	struct parcel *out;	  /* the load that is first */
 	struct loop_timer *again;
 	bool waiting; /* for nothing but that timer */
-	int64_t number;
 	int64_t peer;
 	const char *token;
 	int64_t since; /* steady ms */
@@ -68,7 +67,6 @@ struct deliverer {
 	struct delivery *deliveries;
 	struct pace *pace;
 	int64_t held;
-	int64_t numbers;
 	int64_t silent[SILENT_MAX];
 	size_t silent_count;
 	uint64_t hints;

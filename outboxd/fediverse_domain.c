@@ -414,7 +414,6 @@ struct fediverse_domain *fediverse_domain_new(
 	d->all = all;
 	d->lease.domain = arena_text(arena, lease->domain);
 	d->lease.token = arena_text(arena, lease->token);
-	d->number = ++all->numbers;
 	d->since = began;
 	d->lease_ends = began + LEASE_MS;
 	DL_APPEND(all->domains, d);

@@ -40,7 +40,6 @@ struct fediverse_domain {
 	struct fediverse_domain *prev, *next;
 	struct arena *arena; /* of the lease's texts */
 	struct outbound_lease lease;
-	int64_t number;
 	int64_t since;	    /* steady ms */
 	int64_t lease_ends; /* steady ms */
 	int64_t not_before; /* no step earlier: the last one failed */
@@ -75,7 +74,6 @@ struct fediverse {
 	struct fediverse_probes *probes;
 	int64_t held;
 	int64_t away; /* attempts on the way, of all domains */
-	int64_t numbers;
 	uint64_t hints;
 	uint64_t epoch; /* of the lock: what an earlier one leased is void */
 	size_t pending; /* work of ours beside the domains' */

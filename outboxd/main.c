@@ -63,7 +63,6 @@ struct outboxd {
 	/* of the worker's unit under way */
 	bool failed;
 	int64_t freed;
-	int64_t freed_domains;
 	int64_t reaps;
 	struct worker_pace pace;
 	struct worker_pace activity_pace;
@@ -128,10 +127,7 @@ static void reap_run(void *item, void *state)
 	tx_lazy(tx);
 	outboxd->err = (struct err){ 0 };
 	outboxd->freed = 0;
-	outboxd->freed_domains = 0;
-	outboxd->failed =
-	    !lease_reap_peers(tx, &outboxd->freed, &outboxd->err) ||
-	    !lease_reap_domains(tx, &outboxd->freed_domains, &outboxd->err) ||
+	outboxd->failed = !lease_reap(tx, &outboxd->freed, &outboxd->err) ||
 	    (seen &&
 		!worker_seen(tx, &outboxd->self, rates(outboxd, tx_arena(tx)),
 		    &outboxd->err)) ||
@@ -148,12 +144,10 @@ static void reap_done(void *item)
 		log_warn("worker.unseen", F("err", v_text(outboxd->err.text)));
 		return;
 	}
-	if (outboxd->freed + outboxd->freed_domains == 0)
+	if (outboxd->freed == 0)
 		return;
-	metric_add(&figure_leases_taken_over, 0,
-	    outboxd->freed + outboxd->freed_domains);
-	log_info("lease.freed",
-	    F("events", v_int(outboxd->freed + outboxd->freed_domains)));
+	metric_add(&figure_leases_taken_over, 0, outboxd->freed);
+	log_info("lease.freed", F("events", v_int(outboxd->freed)));
 	deliver_wake(outboxd->deliverer);
 	fediverse_wake(outboxd->fediverse);
 }

@@ -3,21 +3,30 @@
 #include "common/queue/lease.sql.h"
 
 static const struct shape kept_shape[] = {
-	SHAPE(ID, struct lease_kept, id, NULL),
+	SHAPE(TEXT, struct lease_kept, token, NULL),
 	SHAPE(BOOL, struct lease_kept, may_go_on, NULL),
 	SHAPE_END(struct lease_kept),
 };
 
-static const struct shape kept_domain_shape[] = {
-	SHAPE(TEXT, struct lease_kept_domain, domain, NULL),
-	SHAPE_END(struct lease_kept_domain),
+struct reaped {
+	int64_t freed;
 };
 
-bool lease_renew_peers(struct tx *tx, const int64_t *peers,
+static const struct shape reaped_shape[] = {
+	SHAPE(INT, struct reaped, freed, NULL),
+	SHAPE_END(struct reaped),
+};
+
+static const struct stmt *const renewals[] = {
+	[LEASE_PEERS] = &SQL_lease_renew_peers,
+	[LEASE_DOMAINS] = &SQL_lease_renew_domains,
+};
+
+bool lease_renew(struct tx *tx, enum lease_of of, const char *const *keys,
     const char *const *tokens, size_t count, struct rows *kept, struct err *err)
 {
-	return sql_many(tx, &SQL_lease_renew_peers, kept_shape, kept, err,
-	    v_ids(peers, count), v_texts(tokens, count), v_span(LEASE_MS));
+	return sql_many(tx, renewals[of], kept_shape, kept, err,
+	    v_texts(keys, count), v_texts(tokens, count), v_span(LEASE_MS));
 }
 
 bool lease_drop_peers(struct tx *tx, int64_t worker, struct err *err)
@@ -32,25 +41,17 @@ bool lease_drop_unknown(struct tx *tx, int64_t worker,
 	    v_texts(tokens, count));
 }
 
-bool lease_reap_peers(struct tx *tx, int64_t *freed, struct err *err)
-{
-	return sql_count(tx, &SQL_lease_reap_peers, freed, err);
-}
-
-bool lease_renew_domains(struct tx *tx, const char *const *domains,
-    const char *const *tokens, size_t count, struct rows *kept, struct err *err)
-{
-	return sql_many(tx, &SQL_lease_renew_domains, kept_domain_shape, kept,
-	    err, v_texts(domains, count), v_texts(tokens, count),
-	    v_span(LEASE_MS));
-}
-
 bool lease_drop_domains(struct tx *tx, int64_t worker, struct err *err)
 {
 	return sql_none(tx, &SQL_lease_drop_domains, err, v_id(worker));
 }
 
-bool lease_reap_domains(struct tx *tx, int64_t *freed, struct err *err)
+bool lease_reap(struct tx *tx, int64_t *freed, struct err *err)
 {
-	return sql_count(tx, &SQL_lease_reap_domains, freed, err);
+	struct reaped row;
+
+	if (!sql_one(tx, &SQL_lease_reap, reaped_shape, &row, err))
+		return false;
+	*freed = row.freed;
+	return true;
 }

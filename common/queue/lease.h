@@ -19,16 +19,20 @@
 
 enum { LEASE_MS = 30 * 1000, LEASE_RENEW_MS = 10 * 1000 };
 
-/* A leased row that is still ours. may_go_on: nobody revoked or paused it. */
+/* What is leased: peers by their ids, domains by their names. */
+enum lease_of { LEASE_PEERS, LEASE_DOMAINS };
+
+/* A lease that is still ours. may_go_on: nobody revoked or paused the peer; a
+ * domain's pause is seen by whoever locks it. */
 struct lease_kept {
-	int64_t id;
+	const char *token;
 	bool may_go_on;
 };
 
 /* Renews those of count leases that still carry their token. */
-MUST_CHECK bool lease_renew_peers(struct tx *tx, const int64_t *peers,
-    const char *const *tokens, size_t count, struct rows *kept,
-    struct err *err);
+MUST_CHECK bool lease_renew(struct tx *tx, enum lease_of of,
+    const char *const *keys, const char *const *tokens, size_t count,
+    struct rows *kept, struct err *err);
 
 /* Gives back whatever peers this worker holds (after losing its lock). */
 MUST_CHECK bool lease_drop_peers(
@@ -37,21 +41,11 @@ MUST_CHECK bool lease_drop_peers(
 MUST_CHECK bool lease_drop_unknown(struct tx *tx, int64_t worker,
     const char *const *tokens, size_t count, struct err *err);
 
-/* Frees the peers of workers that are no longer alive; *freed counts them. */
-MUST_CHECK bool lease_reap_peers(
-    struct tx *tx, int64_t *freed, struct err *err);
-
-/* The same for domains; kept holds those that are still ours. */
-struct lease_kept_domain {
-	const char *domain;
-};
-
-MUST_CHECK bool lease_renew_domains(struct tx *tx, const char *const *domains,
-    const char *const *tokens, size_t count, struct rows *kept,
-    struct err *err);
+/* Gives back whatever domains this worker holds. */
 MUST_CHECK bool lease_drop_domains(
     struct tx *tx, int64_t worker, struct err *err);
-MUST_CHECK bool lease_reap_domains(
-    struct tx *tx, int64_t *freed, struct err *err);
+
+/* Frees what workers held that are no longer alive; *freed counts it. */
+MUST_CHECK bool lease_reap(struct tx *tx, int64_t *freed, struct err *err);
 
 #endif

@@ -1,5 +1,7 @@
 #include <criterion/criterion.h>
 
+#include <inttypes.h>
+
 #include "common/base/clock.h"
 #include "common/queue/lease.h"
 #include "common/queue/worker.h"
@@ -526,7 +528,7 @@ Test(outbox_claim, the_dead_hold_nothing)
 	alive = tx_new(b, arena);
 	cr_assert(sql_many(alive, &lock, NULL, &rows, &err), "%s", err.text);
 	tx = tx_new(a, arena);
-	cr_assert(lease_reap_peers(tx, &freed, &err), "%s", err.text);
+	cr_assert(lease_reap(tx, &freed, &err), "%s", err.text);
 	cr_assert(tx_commit(tx, &err));
 	cr_expect_eq(freed, 1);
 	cr_expect_eq(site_number(&site,
@@ -535,36 +537,43 @@ Test(outbox_claim, the_dead_hold_nothing)
 	    WORKER_B);
 }
 
+/* How many of one are still ours. */
+static size_t renew(
+    struct tx *tx, const struct drain_lease *lease, struct rows *kept)
+{
+	const char *id = arena_printf(arena, "%" PRId64, lease->peer);
+	struct err err = { 0 };
+
+	cr_assert(
+	    lease_renew(tx, LEASE_PEERS, &id, &lease->token, 1, kept, &err) &&
+		tx_commit(tx, &err),
+	    "%s", err.text);
+	return kept->count;
+}
+
 Test(outbox_claim, a_renewal_tells_what_was_lost_and_what_must_stop)
 {
 	struct drain_lease lease;
 	struct lease_kept *kept;
 	struct rows rows;
-	struct err err = { 0 };
 	AUTO(tx_end) struct tx *tx = NULL;
 
 	test_db_needed();
 	peers(1);
 	cr_assert_eq(claim(a, WORKER_A, 1, &lease), 1);
 	tx = tx_new(a, arena);
-	cr_assert(
-	    lease_renew_peers(tx, &lease.peer, &lease.token, 1, &rows, &err));
-	cr_assert(tx_commit(tx, &err));
-	cr_assert_eq(rows.count, 1);
+	cr_assert_eq(renew(tx, &lease, &rows), 1);
 	kept = rows.items;
+	cr_expect_str_eq(kept[0].token, lease.token);
 	cr_expect(kept[0].may_go_on);
 	test_db_script(
 	    site.db, "UPDATE federation_peers SET paused_until = 'infinity'");
-	cr_assert(
-	    lease_renew_peers(tx, &lease.peer, &lease.token, 1, &rows, &err));
-	cr_assert(tx_commit(tx, &err));
+	cr_assert_eq(renew(tx, &lease, &rows), 1);
 	kept = rows.items;
 	cr_expect_not(kept[0].may_go_on);
 	test_db_script(site.db,
 	    "UPDATE federation_peers SET lease_token = gen_random_uuid()");
-	cr_assert(
-	    lease_renew_peers(tx, &lease.peer, &lease.token, 1, &rows, &err));
-	cr_expect_eq(rows.count, 0);
+	cr_expect_eq(renew(tx, &lease, &rows), 0);
 }
 
 Test(outbox_claim, a_worker_writes_itself_down_and_is_swept_when_dead)
