@@ -53,7 +53,7 @@ void daemon_status(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text + len, sizeof(text) - len, format, args);
 	va_end(args);
-	supervisor_tell(text);
+	supervisor_mention(text);
 }
 
 void daemon_refuse(const struct err *err)
@@ -184,7 +184,7 @@ static void on_watchdog(void *arg)
 	struct life *life = arg;
 
 	if (!life->def->alive || life->def->alive(&life->daemon))
-		supervisor_tell("WATCHDOG=1");
+		supervisor_mention("WATCHDOG=1");
 	else
 		log_error("daemon.stalled");
 	loop_timer_arm(life->watchdog, life->watchdog_ms / 3);

@@ -41,7 +41,7 @@ struct daemon_def {
 
 int daemon_main(const struct daemon_def *def, int argc, char **argv);
 
-/* One line to the supervisor's STATUS=. */
+/* One line to the supervisor's STATUS=, if it listens. */
 void daemon_status(const char *format, ...) PRINTF(1, 2);
 
 /* Ends the process, with the status of a wrong configuration and one line: what

@@ -1,14 +1,16 @@
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "common/base/supervisor.h"
 
-enum { FIRST_FD = 3, SOCKETS_MAX = 64 };
+enum { FIRST_FD = 3, SOCKETS_MAX = 64, PATIENCE_S = 1 };
 
-void supervisor_tell(const char *text)
+static void say(const char *text, int flags)
 {
+	const struct timeval patience = { .tv_sec = PATIENCE_S };
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	size_t len;
@@ -25,11 +27,22 @@ void supervisor_tell(const char *text)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	/* A supervisor that does not listen is no reason to stop. */
-	(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL,
+	(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL | flags,
 	    (const struct sockaddr *)&to,
 	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 	close(fd);
+}
+
+void supervisor_tell(const char *text)
+{
+	say(text, 0);
+}
+
+void supervisor_mention(const char *text)
+{
+	say(text, MSG_DONTWAIT);
 }
 
 /* A positive number from the environment, or 0. */

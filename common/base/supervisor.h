@@ -11,8 +11,11 @@
 
 #include "common/base/base.h"
 
-/* Lines such as READY=1. */
+/* Lines such as READY=1. A supervisor that is busy is waited for, a second at
+ * most. */
 void supervisor_tell(const char *text);
+/* What is said again anyhow: nobody waits for it to be heard. */
+void supervisor_mention(const char *text);
 
 /* How often the watchdog wants to hear from us; 0: never. */
 int64_t supervisor_watchdog_ms(void);

@@ -237,6 +237,31 @@ Test(daemon, feeds_the_watchdog_after_a_proof_of_work)
 	cr_expect_eq(exit_code(), 1000);
 }
 
+/* How many lines wait for a supervisor that does not read. */
+static int lines_waiting_max(void)
+{
+	FILE *in = fopen("/proc/sys/net/unix/max_dgram_qlen", "re");
+	char text[24] = "";
+
+	cr_assert_not_null(in);
+	cr_assert_not_null(fgets(text, sizeof(text), in));
+	fclose(in);
+	return (int)strtol(text, NULL, 10);
+}
+
+Test(daemon, a_supervisor_that_does_not_listen_stops_nothing)
+{
+	int room = lines_waiting_max();
+
+	setenv("WATCHDOG_USEC", "3000", 1);
+	run_with(NULL);
+	expect_calls("sw");
+	for (int i = 0; i < room + 20; i++)
+		expect_calls("a");
+	kill(child, SIGTERM);
+	cr_expect_eq(exit_code(), 0);
+}
+
 Test(daemon, a_failed_start_is_the_end)
 {
 	start_fails = true;
