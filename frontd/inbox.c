@@ -295,7 +295,7 @@ static bool inbox_introduced(struct request *req, struct err *err)
 	if (!ask_answered(&ask, 200))
 		return refuse_for_now(err);
 	return actor_inboxes_read(req->arena, text_of(&ask),
-		   visit.activity.actor, &document, err) &&
+		   visit.activity.actor, NULL, &document, err) &&
 	    remote_actor_inboxes(req->tx, &document, err) &&
 	    decide(req, &visit, err);
 }

@@ -1,3 +1,6 @@
+-- name: inbox_blocked :one
+SELECT fediverse_is_blocked($1) AS blocked;
+
 -- name: inbox_asking :one
 SELECT count(*) AS many FROM s2s_requests
  WHERE kind = 'actor' AND answered_at IS NULL AND deadline > now();

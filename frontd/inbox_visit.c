@@ -1,6 +1,7 @@
 #include "frontd/inbox_visit.h"
 
 #include "common/base/clock.h"
+#include "frontd/inbox.sql.h"
 
 static bool recipient_read(
     struct request *req, struct visit *visit, struct err *err)
@@ -13,10 +14,31 @@ static bool recipient_read(
 		err_set(err, ERR_GONE, "The actor is deleted"));
 }
 
+struct is_blocked {
+	bool blocked;
+};
+
+static const struct shape is_blocked_shape[] = {
+	SHAPE(BOOL, struct is_blocked, blocked, NULL),
+	SHAPE_END(struct is_blocked),
+};
+
+/* Before any key is looked at: nobody asks a blocked server for one. */
+static bool sender_allowed(
+    struct request *req, const struct visit *visit, struct err *err)
+{
+	struct is_blocked row;
+
+	return sql_one(req->tx, &SQL_inbox_blocked, is_blocked_shape, &row, err,
+		   v_text(strstr(visit->activity.origin, "://") + 3)) &&
+	    (!row.blocked || err_set(err, ERR_FORBIDDEN, "blocked"));
+}
+
 bool visit_read(struct request *req, struct visit *visit, struct err *err)
 {
 	return recipient_read(req, visit, err) &&
-	    activity_read(req->arena, req->body, &visit->activity, err);
+	    activity_read(req->arena, req->body, &visit->activity, err) &&
+	    sender_allowed(req, visit, err);
 }
 
 /* ---- signatures ---- */

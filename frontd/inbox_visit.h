@@ -20,7 +20,8 @@ struct visit {
 	bool fetched;		  /* the answer to a question is known */
 };
 
-/* Whose inbox it is, and what is delivered. */
+/* Whose inbox it is, and what is delivered; ERR_FORBIDDEN: by a server that
+ * an operator blocked. */
 MUST_CHECK bool visit_read(
     struct request *req, struct visit *visit, struct err *err);
 

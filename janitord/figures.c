@@ -9,7 +9,7 @@ static const char *const outcomes[] = {
 static const char *const purged[] = {
 	"nonces", "s2s_requests", "sessions", "message_tombstones",
 	"reaction_tombstones", "dm_departures", "events_heard", "dm_messages", "dm_channels", "typing_told", "dead_letters", "peer_rates", "fediverse_outbound_queue",
-	"fediverse_keys", "fediverse_fetches", "fediverse_inbound",
+	"fediverse_keys", "fediverse_fetches", "fediverse_moved_inboxes", "fediverse_inbound",
 	"federation_outbox", "federation_mutation_log", "conversation_events",
 	"user_events", NULL
 };

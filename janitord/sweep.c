@@ -127,6 +127,7 @@ static const struct task tasks[] = {
 	{ "fediverse_keys",      purge,  &SQL_sweep_keys,        30 * (int64_t)DAY_MS, NULL, 1 },
 	{ "fediverse_keys",      purge,  &SQL_sweep_missing_keys, HOUR_MS, NULL, 1 },
 	{ "fediverse_fetches",   purge,  &SQL_sweep_fetches,     HOUR_MS, NULL, 1 },
+	{ "fediverse_moved_inboxes", purge, &SQL_sweep_moved_inboxes, 30 * (int64_t)DAY_MS, NULL, 1 },
 	{ "fediverse_inbound",   purge,  &SQL_sweep_inbound,     30 * (int64_t)DAY_MS, NULL, 1 },
 	{ "federation_outbox",   expire, NULL,                   0, NULL, 1 },
 	{ "federation_mutation_log", walk, &SQL_sweep_mutation_log, 90 * (int64_t)DAY_MS, NULL, 1 },

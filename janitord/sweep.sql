@@ -127,6 +127,12 @@ DELETE FROM fediverse_fetches
         SELECT f.origin FROM fediverse_fetches f WHERE f.since < now() - $2
          ORDER BY f.since LIMIT $1);
 
+-- name: sweep_moved_inboxes :none
+DELETE FROM fediverse_moved_inboxes
+ WHERE seen_at < now() - $2 AND inbox IN (
+        SELECT m.inbox FROM fediverse_moved_inboxes m WHERE m.seen_at < now() - $2
+         ORDER BY m.seen_at LIMIT $1);
+
 -- name: sweep_inbound :none
 DELETE FROM fediverse_inbound
  WHERE received_at < now() - $2 AND id IN (

@@ -70,6 +70,19 @@ static void keep_done(void *item)
 	run_ready(run, run->ok ? 0 : RETRY_MS);
 }
 
+static void prepare_run(void *item, void *state)
+{
+	struct asks_run *run = item;
+	struct outboxd_worker *worker = state;
+
+	asks_run_prepare(run, worker->conn, run->asks->def.node);
+}
+
+static void prepare_done(void *item)
+{
+	run_ready(item, 0);
+}
+
 static void write_run(void *item, void *state)
 {
 	struct asks_run *run = item;
@@ -123,6 +136,10 @@ static void run_go_on(struct asks_run *run)
 {
 	struct asks *asks = run->asks;
 
+	if (run->step == ASKS_MOVED) {
+		run_submit(run, prepare_run, prepare_done);
+		return;
+	}
 	if (run->step != ASKS_DONE && run->kept && !run->kept_done) {
 		run_submit(run, keep_run, keep_done);
 		return;

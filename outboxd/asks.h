@@ -25,7 +25,7 @@
 enum {
 	ASKS_AT_ONCE = 64,
 	ASKS_PER_PEER = 4,
-	ASKS_OF_STRANGERS = 32, /* of kind actor, over all outboxd */
+	ASKS_OF_STRANGERS = 32, /* for actors, over all outboxd */
 	ASKS_ANSWER_MAX = 64 * 1024
 };
 

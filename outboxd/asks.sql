@@ -1,5 +1,5 @@
 -- name: asks_claim :many
--- $1 how many, $2 at once of an origin, $3 the worker, $4 how many of kind actor:
+-- $1 how many, $2 at once of an origin, $3 the worker, $4 how many for actors:
 -- strangers cause those, and peers wait for the others.
 WITH running AS (
     SELECT origin, count(*) AS many FROM s2s_requests
@@ -7,19 +7,19 @@ WITH running AS (
      GROUP BY origin),
 looking AS (
     SELECT count(*) AS many FROM s2s_requests
-     WHERE kind = 'actor' AND claimed_at IS NOT NULL AND answered_at IS NULL AND deadline > now()),
+     WHERE kind IN ('actor', 'inbox') AND claimed_at IS NOT NULL AND answered_at IS NULL AND deadline > now()),
 open AS (
-    SELECT r.id, r.kind, r.created_at, coalesce(running.many, 0)
+    SELECT r.id, r.kind IN ('actor', 'inbox') AS looks, r.created_at, coalesce(running.many, 0)
                + row_number() OVER (PARTITION BY r.origin ORDER BY r.created_at, r.id) AS place
       FROM s2s_requests r LEFT JOIN running USING (origin)
      WHERE r.claimed_at IS NULL AND r.answered_at IS NULL AND r.deadline > now()),
 fair AS (
-    SELECT id, kind, row_number() OVER (PARTITION BY kind = 'actor' ORDER BY created_at, id) AS turn
+    SELECT id, looks, row_number() OVER (PARTITION BY looks ORDER BY created_at, id) AS turn
       FROM open WHERE place <= $2),
 due AS MATERIALIZED (
     SELECT r.id FROM s2s_requests r
      WHERE r.id IN (SELECT id FROM fair
-                     WHERE kind <> 'actor' OR turn + (SELECT many FROM looking) <= $4)
+                     WHERE NOT looks OR turn + (SELECT many FROM looking) <= $4)
        AND r.claimed_at IS NULL AND r.answered_at IS NULL
      ORDER BY r.created_at, r.id
      LIMIT $1 FOR UPDATE SKIP LOCKED)
@@ -27,6 +27,15 @@ UPDATE s2s_requests r SET claimed_at = now(), worker = $3
   FROM due WHERE r.id = due.id
 RETURNING r.id, r.kind, r.peer_id, r.origin, r.body, r.ephemeral, r.deadline,
        r.answered_at, r.outcome, r.status, r.answer, r.error;
+
+-- name: asks_moved :opt
+-- Whose inbox it is that moved.
+SELECT inbox, actor, leads_to FROM fediverse_moved_inboxes
+ WHERE inbox = $1 AND actor IS NOT NULL;
+
+-- name: asks_learned :none
+-- $1 inbox that moved, $2 inbox, $3 shared inbox
+SELECT fediverse_inbox_found($1, $2, $3);
 
 -- name: asks_drop_ephemeral :none
 -- What is late is of no use: typing, ringing.

@@ -36,6 +36,12 @@ static bool is_kind(const struct asks_run *run, const char *kind)
 	return strcmp(run->ask.kind, kind) == 0;
 }
 
+/* For an actor's document. */
+static bool is_look(const struct asks_run *run)
+{
+	return is_kind(run, "actor") || is_kind(run, "inbox");
+}
+
 static void end(struct asks_run *run, const char *outcome, const char *error)
 {
 	run->step = ASKS_DONE;
@@ -69,9 +75,15 @@ static bool prepare(struct asks_run *run, struct tx *tx,
 		return rotation_plan(
 			   tx, node, &run->ask, &run->rotation, err) &&
 		    tx_commit(tx, err);
-	if (is_kind(run, "actor"))
+	if (is_look(run))
 		return asks_actor_prepare(run, tx, node, err);
 	return handshake_plan(tx, node, &run->ask, &run->plan, err);
+}
+
+/* An address that nobody may be asked at, however often. */
+static bool is_barred(const struct asks_run *run, const struct err *err)
+{
+	return is_look(run) && err->code == ERR_INVALID;
 }
 
 void asks_run_prepare(
@@ -80,9 +92,11 @@ void asks_run_prepare(
 	AUTO(tx_end) struct tx *tx = tx_new(conn, run->arena);
 	struct err err;
 
+	run->step = ASKS_FIRST;
 	if (!prepare(run, tx, node, &err)) {
 		run->rotation = (struct rotation_plan){ 0 };
-		end(run, "too_late", err.text);
+		end(run, is_barred(run, &err) ? "refused" : "too_late",
+		    err.text);
 	}
 }
 
@@ -186,7 +200,7 @@ static bool fill_get(struct asks_run *run)
 	if (is_kind(run, "info")) {
 		run->request.url = arena_printf(
 		    run->arena, "%s/api/instance/info", run->ask.origin);
-	} else if (is_kind(run, "actor")) {
+	} else if (is_look(run)) {
 		run->request.url = run->url;
 		run->request.header_count = run->prepared;
 	} else {
@@ -201,7 +215,9 @@ bool asks_run_request(struct asks_run *run, const struct node *node)
 	int64_t left_ms = run->ask.deadline - clock_wall_ms() - MARGIN_MS;
 
 	if (left_ms <= 0) {
-		end(run, run->step == ASKS_FIRST ? "too_late" : "unknown",
+		end(run,
+		    run->step == ASKS_FIRST && !run->hops ? "too_late"
+							  : "unknown",
 		    "timeout");
 		return false;
 	}
@@ -341,6 +357,16 @@ static void rotate_asked(struct asks_run *run)
 		run->fate = ROTATION_REFUSED;
 }
 
+static void actor_answered(
+    struct asks_run *run, const struct client_result *result)
+{
+	if (asks_actor_moves(run, result))
+		run->step = ASKS_MOVED;
+	else if (ask_answered(&run->ask, 200) &&
+	    !asks_actor_is_document(result))
+		end(run, "refused", "no activity document");
+}
+
 void asks_run_answered(struct asks_run *run, const struct client_result *result)
 {
 	enum asks_step step = run->step;
@@ -361,9 +387,8 @@ void asks_run_answered(struct asks_run *run, const struct client_result *result)
 		relay_answered(run);
 	else if (is_kind(run, "counter"))
 		counter_answered(run);
-	else if (is_kind(run, "actor") && ask_answered(&run->ask, 200) &&
-	    !asks_actor_is_document(result))
-		end(run, "refused", "no activity document");
+	else if (is_look(run))
+		actor_answered(run, result);
 }
 
 /* ---- writing down ---- */
@@ -394,7 +419,8 @@ static bool settle(struct asks_run *run, struct tx *tx, struct err *err)
 	if (run->rotation.fresh)
 		return rotation_settle(
 		    tx, peer, &run->rotation, run->fate, why_not(run), err);
-	return true;
+	return !run->moved.inbox || !ask_answered(&run->ask, 200) ||
+	    asks_actor_learn(run, tx, err);
 }
 
 bool asks_run_write(struct asks_run *run, struct conn *conn, struct err *err)

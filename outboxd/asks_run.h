@@ -14,7 +14,19 @@
 
 enum { ASKS_HEADERS = 6 };
 
-enum asks_step { ASKS_FIRST, ASKS_RELAY, ASKS_DONE };
+enum asks_step {
+	ASKS_FIRST,
+	ASKS_MOVED, /* led elsewhere: to be prepared anew */
+	ASKS_RELAY,
+	ASKS_DONE
+};
+
+/* An inbox that led a delivery to another server. */
+struct asks_moved {
+	const char *inbox;
+	const char *actor; /* whose it is */
+	const char *leads_to;
+};
 
 struct asks_run {
 	struct asks *asks;
@@ -33,9 +45,11 @@ struct asks_run {
 	bool proved;	/* the empty relay was answered 200 */
 	bool ok;	/* the last job on a worker */
 	int tries;
-	int64_t due_ms;	 /* steady: not before */
-	const char *url; /* of kind actor */
-	size_t prepared; /* headers that are there already */
+	int64_t due_ms;		 /* steady: not before */
+	const char *url;	 /* of kind actor */
+	int hops;		 /* how often that was led elsewhere */
+	struct asks_moved moved; /* of kind inbox */
+	size_t prepared;	 /* headers that are there already */
 	struct http_header headers[ASKS_HEADERS];
 	struct client_request request;
 };
@@ -45,7 +59,7 @@ struct asks_run *asks_run_new(struct asks *asks, const struct ask *ask);
 void asks_run_free(struct asks_run **run);
 
 /* Opens what it needs, and commits the secret that it makes; an outcome is set
- * when it can not be sent. Worker. */
+ * when it can not be sent. Once more for what was led elsewhere. Worker. */
 void asks_run_prepare(
     struct asks_run *run, struct conn *conn, const struct node *node);
 

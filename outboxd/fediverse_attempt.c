@@ -85,14 +85,17 @@ void attempt_log(const struct attempt *attempt)
 /* ---- on its way ---- */
 
 /* A missing key is the row's fate; a database that is away is not. */
-static bool key_load(
-    struct attempt *attempt, struct conn *conn, struct err *err)
+static bool look_up(struct attempt *attempt, struct conn *conn, struct err *err)
 {
 	AUTO(tx_end) struct tx *tx = tx_new(conn, attempt->arena);
+	bool wants_key = attempt->way->needs_key && !attempt->key;
 
-	return delivery_key(
-		   tx, attempt->hop.home, &attempt->item, &attempt->key, err) &&
-	    tx_commit(tx, err);
+	if (!wants_key && attempt->hop.url_count == 1)
+		return true;
+	return (!wants_key ||
+		   delivery_key(tx, attempt->hop.home, &attempt->item,
+		       &attempt->key, err)) &&
+	    delivery_hop_look(&attempt->hop, tx, err) && tx_commit(tx, err);
 }
 
 static void prepare_run(void *item, void *state)
@@ -106,8 +109,7 @@ static void prepare_run(void *item, void *state)
 		    delivery_fail(&attempt->hop, "no such transport");
 		return;
 	}
-	if (attempt->way->needs_key && !attempt->key &&
-	    !key_load(attempt, worker->conn, &attempt->err)) {
+	if (!look_up(attempt, worker->conn, &attempt->err)) {
 		attempt->failed = true;
 		return;
 	}

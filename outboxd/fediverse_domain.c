@@ -97,7 +97,7 @@ static bool step_do(struct step *step, struct tx *tx, struct err *err)
 	step->room = step->row.on
 	    ? breaker_room(breaker, clock_wall_ms(), FEDIVERSE_PER_DOMAIN)
 	    : 0;
-	if (breaker->state == BREAKER_DEAD &&
+	if ((breaker->state == BREAKER_DEAD || step->row.blocked) &&
 	    !outbound_bury(tx, &step->row, &step->more_dead, err))
 		return false;
 	return step_read(step, tx, err);
@@ -199,12 +199,7 @@ static struct step *step_new(struct fediverse_domain *d, bool reads)
 	step->results =
 	    arena_array(arena, d->ended_count, sizeof(*step->results));
 	DL_FOREACH(d->ended, a)
-	step->results[step->count++] = (struct outbound_result){
-		.item = &a->item,
-		.outcome = a->hop.outcome,
-		.style = a->hop.style_worked,
-		.style_failed = a->hop.style_failed,
-	};
+	step->results[step->count++] = delivery_result(&a->hop);
 	under_way_list(step, d);
 	return step;
 }

@@ -6,6 +6,7 @@ DROP FUNCTION fediverse_domain_of(text);
 ALTER TABLE instance_settings
     DROP COLUMN fediverse_transport,
     DROP COLUMN fediverse_first_style;
+DROP FUNCTION fediverse_is_blocked(text);
 DROP TABLE fediverse_gone_inboxes;
 DROP TABLE fediverse_domains;
 DROP INDEX fediverse_outbound_ended, fediverse_outbound_delivered;

@@ -69,10 +69,36 @@ CREATE TABLE fediverse_domains (
     lease_worker bigint,
     lease_token uuid,
     lease_until timestamptz NOT NULL DEFAULT '-infinity',
-    created_at timestamptz NOT NULL DEFAULT now()
+    created_at timestamptz NOT NULL DEFAULT now(),
+    -- An operator wants nothing to do with it, nor with hosts below it.
+    blocked_at timestamptz,
+    blocked_by text,
+    blocked_reason text
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 COMMENT ON TABLE fediverse_domains IS
     'Servers that activities go to: lease, circuit breaker, style of signatures.';
+
+CREATE INDEX fediverse_domains_blocked ON fediverse_domains (domain)
+    WHERE blocked_at IS NOT NULL;
+
+-- A block is of a host, whatever the port, and of all hosts below it.
+CREATE FUNCTION fediverse_is_blocked(asked text) RETURNS boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    host text := regexp_replace(asked, ':[0-9]+$', '');
+BEGIN
+    IF NOT EXISTS (SELECT FROM fediverse_domains d WHERE d.blocked_at IS NOT NULL) THEN
+        RETURN false;
+    END IF;
+    WHILE host IS NOT NULL LOOP
+        IF EXISTS (SELECT FROM fediverse_domains d
+                    WHERE d.domain = host COLLATE "C" AND d.blocked_at IS NOT NULL) THEN
+            RETURN true;
+        END IF;
+        host := substring(host FROM '\.(.+)$');
+    END LOOP;
+    RETURN false;
+END $$;
 
 -- Inboxes that answered that they are no more.
 CREATE TABLE fediverse_gone_inboxes (
@@ -115,7 +141,8 @@ END $$;
 
 -- One activity for one inbox. Part of the caller's transaction: what it rolls
 -- back was never sent. A repeated call answers the row that is there. Towards a
--- server or an inbox that is known to be gone the row is kept with that end.
+-- server that is blocked, or a server or an inbox that is known to be gone, the
+-- row is kept with that end.
 CREATE FUNCTION fediverse_enqueue(
     activity_id text, payload_json text, target_inbox text,
     actor_user_id uuid DEFAULT NULL, transport text DEFAULT NULL,
@@ -153,8 +180,13 @@ BEGIN
             SELECT FROM fediverse_actors a WHERE a.id = fediverse_enqueue.actor_user_id) THEN
         RAISE EXCEPTION 'no actor %', actor_user_id USING ERRCODE = 'PT404';
     END IF;
-    SELECT 'dead', 'the server is gone or has not answered for days' INTO ended, why
-      FROM fediverse_domains d WHERE d.domain = wanted AND d.state = 'dead';
+    IF fediverse_is_blocked(wanted) THEN
+        ended := 'dead';
+        why := 'the server is blocked';
+    ELSE
+        SELECT 'dead', 'the server is gone or has not answered for days' INTO ended, why
+          FROM fediverse_domains d WHERE d.domain = wanted AND d.state = 'dead';
+    END IF;
     IF ended IS NULL THEN
         SELECT 'failed', format('the inbox is gone (%s)', g.code) INTO ended, why
           FROM fediverse_gone_inboxes g
@@ -224,6 +256,7 @@ COMMENT ON FUNCTION fediverse_signs_rfc9421(text) IS
 -- ---- who may ----
 
 REVOKE ALL ON FUNCTION fediverse_domain_of(text), fediverse_is_object(text),
+    fediverse_is_blocked(text),
     fediverse_enqueue(text, text, text, uuid, text, boolean), fediverse_revive(text),
     fediverse_signs_rfc9421(text)
     FROM PUBLIC;
@@ -232,6 +265,10 @@ GRANT EXECUTE ON FUNCTION fediverse_enqueue(text, text, text, uuid, text, boolea
 GRANT EXECUTE ON FUNCTION fediverse_revive(text) TO postrider_frontd, postrider_operator;
 GRANT EXECUTE ON FUNCTION fediverse_signs_rfc9421(text) TO postrider_frontd;
 GRANT EXECUTE ON FUNCTION fediverse_is_object(text) TO postrider_frontd, postrider_outboxd;
+-- Operators look through views, whose functions run as whoever looks.
+GRANT EXECUTE ON FUNCTION fediverse_domain_of(text) TO postrider_outboxd;
+GRANT EXECUTE ON FUNCTION fediverse_is_blocked(text)
+    TO postrider_frontd, postrider_outboxd, postrider_operator, postrider_monitor;
 GRANT EXECUTE ON FUNCTION fediverse_revive(text) TO postrider_outboxd;
 GRANT SELECT, INSERT, UPDATE ON fediverse_domains TO postrider_outboxd;
 GRANT SELECT ON fediverse_domains, fediverse_gone_inboxes TO postrider_frontd;

@@ -133,6 +133,7 @@ COMMENT ON VIEW ops.queue IS
 CREATE FUNCTION ops.domain_state(d public.fediverse_domains) RETURNS text
 LANGUAGE sql STABLE AS $$
     SELECT CASE
+        WHEN d.blocked_at IS NOT NULL THEN 'blocked'
         WHEN d.state = 'dead' AND d.gone THEN 'gone'
         WHEN d.state = 'dead' THEN 'dead'
         WHEN d.paused_until > now() THEN 'paused'
@@ -149,6 +150,7 @@ SELECT domain, state, since, waiting, leased_by, oldest, next_attempt, failures,
     SELECT coalesce(d.domain, w.domain) AS domain,
            state.word AS state,
            now() - CASE state.word
+               WHEN 'blocked' THEN d.blocked_at
                WHEN 'dead' THEN d.died_at WHEN 'gone' THEN d.died_at
                WHEN 'active' THEN d.created_at
                WHEN 'unreachable' THEN coalesce(d.last_success_at, d.created_at)
@@ -167,10 +169,12 @@ SELECT domain, state, since, waiting, leased_by, oldest, next_attempt, failures,
            coalesce(d.style_wanted, d.style) AS style,
            CASE WHEN d.paused_until > now() THEN d.paused_until END AS paused_until,
            CASE WHEN d.paused_until > now() THEN d.paused_by END AS paused_by,
-           CASE WHEN d.paused_until > now() THEN d.paused_reason END AS reason,
+           coalesce(d.blocked_reason, CASE WHEN d.paused_until > now() THEN d.paused_reason END) AS reason,
            now() - d.probed_at AS last_probe,
            CASE state.word
                WHEN 'new' THEN 'nothing was sent there yet'
+               WHEN 'blocked' THEN CASE WHEN d.blocked_at IS NULL THEN 'its host, or one above it, is blocked'
+                   ELSE format('we have nothing to do with it nor with hosts below it, says %s; to end that: ops.domain_unblock(%L)', d.blocked_by, d.domain) END
                WHEN 'gone' THEN format('it says that it is gone; what is enqueued is dead at once; if it lives: ops.domain_revive(%L)', d.domain)
                WHEN 'dead' THEN format('failed on seven days; what is enqueued is dead at once; it is probed weekly; or ops.domain_revive(%L)', d.domain)
                WHEN 'paused' THEN format('we send it nothing for now; to end that: ops.domain_resume(%L)', d.domain)
@@ -179,11 +183,16 @@ SELECT domain, state, since, waiting, leased_by, oldest, next_attempt, failures,
                WHEN 'asks us to wait' THEN 'it answered with Retry-After'
                ELSE 'well' END AS meaning,
            array_position(ARRAY['dead', 'gone', 'unreachable', 'failing', 'asks us to wait', 'paused',
-               'new', 'active'], state.word) AS rank
+               'new', 'active', 'blocked'], state.word) AS rank
       FROM public.fediverse_domains d
       FULL JOIN ops.fediverse_by_domain w ON w.domain = d.domain
-     CROSS JOIN LATERAL (SELECT CASE WHEN d.domain IS NULL THEN 'new'
-                                     ELSE ops.domain_state(d) END AS word) AS state
+     CROSS JOIN (SELECT EXISTS (SELECT FROM public.fediverse_domains
+                                 WHERE blocked_at IS NOT NULL) AS some) AS blocks
+     CROSS JOIN LATERAL (
+        SELECT CASE WHEN blocks.some AND public.fediverse_is_blocked(coalesce(d.domain, w.domain))
+                        THEN 'blocked'
+                    WHEN d.domain IS NULL THEN 'new'
+                    ELSE ops.domain_state(d) END AS word) AS state
      CROSS JOIN LATERAL (
         SELECT count(*) AS entries FROM (SELECT FROM public.fediverse_outbound_queue q
          WHERE q.status = 'pending' AND q.target_domain COLLATE "C" = w.domain LIMIT 20) AS first) AS upto
@@ -210,7 +219,7 @@ SELECT entry, state, domain, inbox, activity, actor, age, attempts, next_attempt
   FROM (
     SELECT q.id AS entry,
            CASE WHEN q.status <> 'pending' THEN q.status
-                WHEN d.state = 'dead' THEN 'about to die'
+                WHEN d.state = 'dead' OR blocked.it THEN 'about to die'
                 WHEN d.paused_until > now() THEN 'paused'
                 WHEN q.next_retry_at > now() OR d.not_before > now() THEN 'waiting'
                 ELSE 'due' END AS state,
@@ -221,10 +230,13 @@ SELECT entry, state, domain, inbox, activity, actor, age, attempts, next_attempt
            q.last_error,
            CASE WHEN q.status = 'failed'
                     THEN format('refused for good; if that has changed: ops.fediverse_replay(%L, why => ...)', q.target_domain)
+                WHEN q.status = 'dead' AND blocked.it
+                    THEN 'the domain is blocked: see ops.domains'
                 WHEN q.status = 'dead' AND d.state = 'dead'
                     THEN format('the domain is dead; if it lives: ops.domain_revive(%L), then ops.fediverse_replay', q.target_domain)
                 WHEN q.status = 'dead'
                     THEN format('given up; if it works again: ops.fediverse_replay(%L, why => ...)', q.target_domain)
+                WHEN blocked.it THEN 'its domain is blocked'
                 WHEN d.state = 'dead' THEN 'its domain is dead'
                 WHEN d.paused_until > now() THEN format('ops.domain_resume(%L)', q.target_domain)
                 WHEN q.next_retry_at > now() OR d.not_before > now()
@@ -251,7 +263,11 @@ SELECT entry, state, domain, inbox, activity, actor, age, attempts, next_attempt
           ORDER BY b.first_at LIMIT 1000)) AS picked
       JOIN public.fediverse_outbound_queue q ON q.id = picked.id
       LEFT JOIN public.fediverse_domains d ON d.domain = q.target_domain COLLATE "C"
-      LEFT JOIN public.fediverse_actors a ON a.id = q.actor_user_id) AS entries
+      LEFT JOIN public.fediverse_actors a ON a.id = q.actor_user_id
+     CROSS JOIN (SELECT EXISTS (SELECT FROM public.fediverse_domains
+                                 WHERE blocked_at IS NOT NULL) AS some) AS blocks
+     CROSS JOIN LATERAL (
+        SELECT blocks.some AND public.fediverse_is_blocked(q.target_domain) AS it) AS blocked) AS entries
  ORDER BY rank, age DESC, domain, entry;
 COMMENT ON VIEW ops.fediverse_queue IS
     'Activities that do not arrive, why, and what can be done: at most 1000 that ended badly, 1000 that wait for their time, and the first due of 1000 domains. ops.domains says how many there are.';
@@ -494,8 +510,8 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- What failed or died is owed anew, as if never tried. Towards a dead domain
--- nothing is: it would die at once.
+-- What failed or died is owed anew, as if never tried. Towards a dead or a
+-- blocked domain nothing is: it would die at once.
 CREATE FUNCTION ops.fediverse_replay(domain text DEFAULT NULL, older_than interval DEFAULT NULL,
     why text DEFAULT NULL, at_most integer DEFAULT 10000, dry_run boolean DEFAULT false)
 RETURNS TABLE (entries bigint, domains bigint, remaining bigint, meaning text)
@@ -510,12 +526,17 @@ BEGIN
         RAISE EXCEPTION '% is dead', wanted
             USING ERRCODE = 'PT400', HINT = format('ops.domain_revive(%L)', wanted);
     END IF;
+    IF fediverse_is_blocked(wanted) THEN
+        RAISE EXCEPTION '% is blocked', wanted
+            USING ERRCODE = 'PT400', HINT = format('ops.domain_unblock(%L)', wanted);
+    END IF;
     IF NOT dry_run THEN
         WITH picked AS MATERIALIZED (
             SELECT q.id FROM fediverse_outbound_queue q
              WHERE q.status IN ('failed', 'dead') AND ops.activity_is(q, wanted, fediverse_replay.older_than)
                AND NOT EXISTS (SELECT FROM fediverse_domains d
                     WHERE d.domain = q.target_domain COLLATE "C" AND d.state = 'dead')
+               AND NOT fediverse_is_blocked(q.target_domain)
              ORDER BY q.created_at, q.seq LIMIT fediverse_replay.at_most FOR UPDATE OF q SKIP LOCKED),
         back AS (
             UPDATE fediverse_outbound_queue q
@@ -533,7 +554,8 @@ BEGIN
       FROM fediverse_outbound_queue q
      WHERE q.status IN ('failed', 'dead') AND ops.activity_is(q, wanted, fediverse_replay.older_than)
        AND NOT EXISTS (SELECT FROM fediverse_domains d
-            WHERE d.domain = q.target_domain COLLATE "C" AND d.state = 'dead');
+            WHERE d.domain = q.target_domain COLLATE "C" AND d.state = 'dead')
+       AND NOT fediverse_is_blocked(q.target_domain);
     meaning := ops.told('queued again', entries, remaining, dry_run);
     RETURN NEXT;
 END $$;

@@ -21,8 +21,11 @@
  *   identity DELETE {origin}/api/federation/identity, body as given, signed.
  *   info     GET {origin}/api/instance/info.
  *   actor    GET of the address in body, which is of that origin: a foreign
- *            actor or key; signed as the instance's actor. Answered 200 is an
- *            activity document by its media type.
+ *            actor or key; signed as the instance's actor. Redirects within
+ *            that origin are followed. Answered 200 is an activity document
+ *            by its media type.
+ *   inbox    the same for the actor of the inbox in body, which led a delivery
+ *            to another server; outboxd keeps the answer, nobody waits for it.
  *
  * Worker threads.
  */

@@ -1,7 +1,6 @@
 #include "common/fediverse/delivery.h"
 
 #include "common/fediverse/actor.h"
-#include "common/net/url.h"
 
 static const struct outbound_delivery *const deliveries[] = {
 	&delivery_noop,
@@ -67,6 +66,54 @@ bool delivery_fail(struct delivery_try *attempt, const char *text)
 		.text = text,
 	};
 	return false;
+}
+
+static bool is_same_server(
+    struct arena *arena, const char *url, const char *other)
+{
+	struct origin a;
+	struct origin b;
+	const char *path;
+
+	return url_parse(arena, url, &a, &path) &&
+	    url_parse(arena, other, &b, &path) && strcmp(a.text, b.text) == 0;
+}
+
+struct outbound_result delivery_result(const struct delivery_try *attempt)
+{
+	const char *last = attempt->urls[attempt->url_count - 1];
+	bool moved = attempt->url_count > 1 && attempt->outcome.made &&
+	    !is_same_server(attempt->arena, attempt->urls[0], last);
+
+	return (struct outbound_result){
+		.item = attempt->item,
+		.outcome = attempt->outcome,
+		.style = attempt->style_worked,
+		.style_failed = attempt->style_failed,
+		.moved_to = moved ? last : NULL,
+	};
+}
+
+bool delivery_hop_look(
+    struct delivery_try *attempt, struct tx *tx, struct err *err)
+{
+	return attempt->url_count == 1 ||
+	    outbound_is_blocked(tx, attempt->urls[attempt->url_count - 1],
+		&attempt->barred, err);
+}
+
+bool delivery_target(
+    struct delivery_try *attempt, struct origin *origin, const char **path)
+{
+	const char *url = attempt->urls[attempt->url_count - 1];
+
+	if (!url_parse(attempt->arena, url, origin, path))
+		return delivery_fail(attempt, "the inbox is no http(s) URL");
+	if (attempt->barred)
+		return delivery_fail(
+		    attempt, "redirected to a server that is blocked");
+	return port_is_web(origin->port) ||
+	    delivery_fail(attempt, "the port is none of an inbox");
 }
 
 void delivery_request(struct delivery_try *attempt, size_t count)

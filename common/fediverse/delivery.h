@@ -16,6 +16,7 @@
 #include "common/fediverse/outbound.h"
 #include "common/fediverse/signature.h"
 #include "common/net/client.h"
+#include "common/net/url.h"
 
 enum {
 	DELIVERY_TIMEOUT_MS = 20000,
@@ -41,6 +42,7 @@ struct delivery_try {
 	/* Where it has been led; the last is where the next request goes. */
 	const char *urls[DELIVERY_HOPS_MAX + 1];
 	size_t url_count;
+	bool barred; /* an operator blocked that server */
 	/* What prepare made. */
 	struct http_header headers[DELIVERY_HEADERS_MAX];
 	struct client_request request;
@@ -79,8 +81,17 @@ void delivery_style(
 MUST_CHECK bool delivery_key(struct tx *tx, const struct home *home,
     const struct outbound_item *item, struct pkey **key, struct err *err);
 
+/* What its end is to the queue. */
+struct outbound_result delivery_result(const struct delivery_try *attempt);
+/* Before prepare, once it was led elsewhere: may that server be asked? */
+MUST_CHECK bool delivery_hop_look(
+    struct delivery_try *attempt, struct tx *tx, struct err *err);
+
 /* The row ends here and nothing was sent: our own affair. Returns false. */
 bool delivery_fail(struct delivery_try *attempt, const char *text);
+/* Where it stands now; false, and the outcome stands: no inbox is there. */
+MUST_CHECK bool delivery_target(
+    struct delivery_try *attempt, struct origin *origin, const char **path);
 /* The request to where it stands now, with count headers made. */
 void delivery_request(struct delivery_try *attempt, size_t count);
 /* What the answer, or its absence, comes to; status and reason as text. */

@@ -1,9 +1,6 @@
 #include "common/base/clock.h"
 #include "common/fediverse/actor.h"
 #include "common/fediverse/delivery.h"
-#include "common/net/url.h"
-
-enum { PORT_PLAIN = 80, PORT_TLS = 443, PORTS_RESERVED = 1024 };
 
 /* What is no inbox of a stranger: NULL, or why. */
 static const char *refusal(
@@ -15,9 +12,6 @@ static const char *refusal(
 		return "it has no actor to sign it";
 	if (strcmp(origin->text, attempt->home->origin.text) == 0)
 		return "the inbox is our own";
-	if (origin->port < PORTS_RESERVED && origin->port != PORT_PLAIN &&
-	    origin->port != PORT_TLS)
-		return "the port is none of an inbox";
 	return NULL;
 }
 
@@ -33,7 +27,6 @@ static const char *key_id(const struct delivery_try *attempt)
 
 static bool prepare(struct delivery_try *attempt)
 {
-	const char *url = attempt->urls[attempt->url_count - 1];
 	const char *payload = attempt->item->payload_json;
 	struct sig_maker maker = {
 		.style = attempt->style,
@@ -50,8 +43,8 @@ static bool prepare(struct delivery_try *attempt)
 	const char *why;
 	size_t made;
 
-	if (!url_parse(attempt->arena, url, &origin, &message.target))
-		return delivery_fail(attempt, "the inbox is no http(s) URL");
+	if (!delivery_target(attempt, &origin, &message.target))
+		return false;
 	why = refusal(attempt, &origin);
 	if (why)
 		return delivery_fail(attempt, why);

@@ -14,8 +14,12 @@ static bool prepare(struct delivery_try *attempt)
 	    arena_printf(attempt->arena, "%" PRId64, clock_wall_ms());
 	char *signature = arena_alloc(attempt->arena, SIGN_TEXT_MAX);
 	const char *secret = attempt->home->webhook_secret;
+	struct origin origin;
+	const char *path;
 	size_t count = 0;
 
+	if (!delivery_target(attempt, &origin, &path))
+		return false;
 	if (!secret)
 		return delivery_fail(attempt, "webhook_secret_file is not set");
 	sign_make(secret, stamp, NULL,

@@ -17,22 +17,34 @@ static void on_answer(void *arg, const struct client_result *result)
 	loop_stop(wait->loop);
 }
 
-static void deliver(const struct drain_one *drain,
-    const struct outbound_delivery *delivery, struct delivery_try *attempt)
+static bool hop_look(const struct drain_one *drain,
+    struct delivery_try *attempt, struct err *err)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(drain->conn, drain->arena);
+
+	return delivery_hop_look(attempt, tx, err) && tx_commit(tx, err);
+}
+
+static bool deliver(const struct drain_one *drain,
+    const struct outbound_delivery *delivery, struct delivery_try *attempt,
+    struct err *err)
 {
 	struct wait wait = { .attempt = attempt, .delivery = delivery };
 	struct client *client = NULL;
+	bool ok = true;
 
 	if (!delivery->prepare(attempt))
-		return;
+		return true;
 	wait.loop = loop_new();
 	client = client_new(wait.loop, drain->client);
 	do {
 		client_send(client, &attempt->request, on_answer, &wait);
 		loop_run(wait.loop);
-	} while (wait.again && delivery->prepare(attempt));
+		ok = !wait.again || hop_look(drain, attempt, err);
+	} while (ok && wait.again && delivery->prepare(attempt));
 	client_free(&client);
 	loop_free(&wait.loop);
+	return ok;
 }
 
 /* ---- a row ---- */
@@ -101,12 +113,7 @@ static bool settle(
 {
 	AUTO(tx_end)
 	struct tx *tx = tx_new(unit->drain->conn, unit->drain->arena);
-	const struct outbound_result result = {
-		.item = &unit->item,
-		.outcome = attempt->outcome,
-		.style = attempt->style_worked,
-		.style_failed = attempt->style_failed,
-	};
+	const struct outbound_result result = delivery_result(attempt);
 	struct outbound_item after;
 	bool held = false;
 
@@ -133,10 +140,10 @@ bool outbound_drain_one(const struct drain_one *drain, bool *found,
 		delivery_begin(&attempt, drain->arena, drain->home, &unit.item);
 		delivery_style(&attempt, &unit.domain);
 		attempt.key = unit.key;
-		if (unit.delivery)
-			deliver(drain, unit.delivery, &attempt);
-		else
+		if (!unit.delivery)
 			delivery_fail(&attempt, "no such transport");
+		else if (!deliver(drain, unit.delivery, &attempt, err))
+			return false;
 		if (!settle(&unit, &attempt, err))
 			return false;
 		*item = unit.item;

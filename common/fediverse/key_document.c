@@ -109,17 +109,25 @@ static bool key_read(struct arena *arena, const struct json *value,
 
 /* ---- inboxes ---- */
 
+/* Of the actor's server, or of the one that leads to. */
+static bool is_credible(struct arena *arena, const char *inbox,
+    const char *actor, const char *led_to)
+{
+	return is_same_server(arena, inbox, actor) ||
+	    (led_to && is_same_server(arena, inbox, led_to));
+}
+
 static void inboxes_read(struct arena *arena, const struct json *value,
-    const char *actor, struct key_document *document)
+    const char *actor, const char *led_to, struct key_document *document)
 {
 	const char *inbox = json_string(json_member(value, "inbox"));
 	const char *shared = json_string(
 	    json_member(json_member(value, "endpoints"), "sharedInbox"));
 
-	if (!inbox || !is_same_server(arena, inbox, actor))
+	if (!inbox || !is_credible(arena, inbox, actor, led_to))
 		return;
 	document->inbox = inbox;
-	if (shared && is_same_server(arena, shared, actor))
+	if (shared && is_credible(arena, shared, actor, led_to))
 		document->shared_inbox = shared;
 }
 
@@ -142,13 +150,14 @@ bool key_document_read(struct arena *arena, struct bytes text,
 	    !key_read(arena, value, key_id, &read, err))
 		return false;
 	if (is_text(json_member(value, "id"), read.owner))
-		inboxes_read(arena, value, read.owner, &read);
+		inboxes_read(arena, value, read.owner, NULL, &read);
 	*document = read;
 	return true;
 }
 
 bool actor_inboxes_read(struct arena *arena, struct bytes text,
-    const char *actor, struct key_document *document, struct err *err)
+    const char *actor, const char *led_to, struct key_document *document,
+    struct err *err)
 {
 	struct key_document read = { .owner = actor };
 	const struct json *value;
@@ -156,7 +165,7 @@ bool actor_inboxes_read(struct arena *arena, struct bytes text,
 	if (!object_read(arena, text, &value, err))
 		return false;
 	if (is_text(json_member(value, "id"), actor))
-		inboxes_read(arena, value, actor, &read);
+		inboxes_read(arena, value, actor, led_to, &read);
 	if (!read.inbox)
 		return err_set(
 		    err, ERR_UNAUTHORIZED, "the document shows no inbox");

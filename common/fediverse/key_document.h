@@ -3,7 +3,8 @@
  *
  * A key id leads to an actor that lists the key (publicKey, assertionMethod),
  * to a stub of one, or to the key alone. The document counts only for its own
- * server: key, owner and inboxes are of one origin. Any thread.
+ * server: key, owner and inboxes are of one origin. But where its own inbox
+ * leads to another server, both agree on that one. Any thread.
  */
 #ifndef POSTRIDER_KEY_DOCUMENT_H
 #define POSTRIDER_KEY_DOCUMENT_H
@@ -24,8 +25,10 @@ const char *key_document_url(struct arena *arena, const char *key_id);
 MUST_CHECK bool key_document_read(struct arena *arena, struct bytes text,
     const char *key_id, struct key_document *document, struct err *err);
 
-/* The inboxes of an actor, from its own document. */
+/* The inboxes of an actor, from its own document. They are of its server, or
+ * of the one to which a delivery was led (NULL: none). */
 MUST_CHECK bool actor_inboxes_read(struct arena *arena, struct bytes text,
-    const char *actor, struct key_document *document, struct err *err);
+    const char *actor, const char *led_to, struct key_document *document,
+    struct err *err);
 
 #endif

@@ -94,6 +94,7 @@ struct domain_row {
 	const char *first_style;
 	const char *transport;
 	bool fediverse;
+	bool blocked;
 };
 
 static const struct shape domain_shape[] = {
@@ -111,6 +112,7 @@ static const struct shape domain_shape[] = {
 	SHAPE(TEXT, struct domain_row, first_style, NULL),
 	SHAPE(TEXT, struct domain_row, transport, NULL),
 	SHAPE(BOOL, struct domain_row, fediverse, NULL),
+	SHAPE(BOOL, struct domain_row, blocked, NULL),
 	SHAPE_END(struct domain_row),
 };
 /* clang-format on */
@@ -126,6 +128,15 @@ static const struct shape id_shape[] = {
 
 struct buried {
 	int64_t buried;
+};
+
+struct is_blocked {
+	bool blocked;
+};
+
+static const struct shape is_blocked_shape[] = {
+	SHAPE(BOOL, struct is_blocked, blocked, NULL),
+	SHAPE_END(struct is_blocked),
 };
 
 static const struct shape buried_shape[] = {
@@ -292,6 +303,7 @@ static bool domain_take(const struct outbound_lease *lease,
 		.first_style = row->first_style,
 		.transport = row->transport,
 		.on = row->fediverse,
+		.blocked = row->blocked,
 	};
 	return true;
 }
@@ -346,6 +358,26 @@ bool outbound_read(struct tx *tx, const struct outbound_domain *domain,
 	    v_texts(under_way, under_way_count));
 }
 
+bool outbound_is_blocked(
+    struct tx *tx, const char *inbox, bool *blocked, struct err *err)
+{
+	struct is_blocked row;
+
+	if (!sql_one(tx, &SQL_outbound_is_blocked, is_blocked_shape, &row, err,
+		v_text(inbox)))
+		return false;
+	*blocked = row.blocked;
+	return true;
+}
+
+static const char *cause_of_death(const struct outbound_domain *domain)
+{
+	if (domain->blocked)
+		return "the server is blocked";
+	return domain->breaker.gone ? "the server is gone"
+				    : "the server has not answered for days";
+}
+
 bool outbound_bury(struct tx *tx, const struct outbound_domain *domain,
     bool *more, struct err *err)
 {
@@ -353,9 +385,7 @@ bool outbound_bury(struct tx *tx, const struct outbound_domain *domain,
 
 	if (!sql_one(tx, &SQL_outbound_bury, buried_shape, &row, err,
 		v_text(domain->domain), v_int(BURIED_MAX),
-		v_text(domain->breaker.gone
-			? "the server is gone"
-			: "the server has not answered for days")))
+		v_text(cause_of_death(domain))))
 		return false;
 	*more = row.buried == BURIED_MAX;
 	return true;
@@ -484,6 +514,19 @@ static bool inboxes_write(struct tx *tx, const struct outbound_domain *domain,
 		v_ints(codes, gone));
 }
 
+/* What was led to another server. */
+static bool moved_write(struct tx *tx, const struct outbound_result *results,
+    size_t count, struct err *err)
+{
+	for (size_t i = 0; i < count; i++)
+		if (results[i].moved_to &&
+		    !sql_none(tx, &SQL_outbound_moved, err,
+			v_text(results[i].item->target_inbox),
+			v_text(results[i].moved_to)))
+			return false;
+	return true;
+}
+
 static bool domain_write(struct tx *tx, const struct outbound_domain *domain,
     const struct outbound_result *results, size_t count, struct err *err)
 {
@@ -523,5 +566,6 @@ bool outbound_settle(struct tx *tx, struct outbound_domain *domain,
 	return domain_write(tx, domain, results, count, err) &&
 	    (count == 0 ||
 		(rows_write(tx, results, count, now_ms, err) &&
-		    inboxes_write(tx, domain, results, count, err)));
+		    inboxes_write(tx, domain, results, count, err) &&
+		    moved_write(tx, results, count, err)));
 }

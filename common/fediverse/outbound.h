@@ -132,7 +132,8 @@ struct outbound_domain {
 	const char *style; /* known to work, and fresh; or wanted; or NULL */
 	const char *first_style; /* of the settings */
 	const char *transport;	 /* of the settings */
-	bool on; /* setting fediverse, and no operator's pause */
+	bool on; /* setting fediverse, and no operator's pause or block */
+	bool blocked;
 };
 
 /* held false: the lease is no longer ours. */
@@ -143,15 +144,21 @@ MUST_CHECK bool outbound_lock(struct tx *tx, const struct outbound_lease *lease,
 struct outbound_result {
 	const struct outbound_item *item;
 	struct outcome outcome;
-	const char *style; /* that worked, or NULL */
-	bool style_failed; /* what was remembered did not work */
+	const char *style;    /* that worked, or NULL */
+	bool style_failed;    /* what was remembered did not work */
+	const char *moved_to; /* on another server, or NULL */
 };
 
 /* Writes count results and what they mean for the domain. */
 MUST_CHECK bool outbound_settle(struct tx *tx, struct outbound_domain *domain,
     const struct outbound_result *results, size_t count, struct err *err);
 
-/* Rows of a dead domain become dead, many at once; *more: there are others. */
+/* Does an operator want nothing to do with an inbox's server? */
+MUST_CHECK bool outbound_is_blocked(
+    struct tx *tx, const char *inbox, bool *blocked, struct err *err);
+
+/* Rows of a dead or blocked domain become dead, many at once; *more: there are
+ * others. */
 MUST_CHECK bool outbound_bury(struct tx *tx,
     const struct outbound_domain *domain, bool *more, struct err *err);
 

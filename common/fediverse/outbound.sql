@@ -97,6 +97,7 @@ WITH oldest AS MATERIALIZED (
        AND (d.domain IS NULL
             OR (d.lease_until <= now() AND d.not_before <= now() AND d.state <> 'dead'
                 AND coalesce(d.paused_until, '-infinity') <= now()))
+       AND NOT fediverse_is_blocked(q.target_domain)
      ORDER BY q.created_at, q.seq
      LIMIT 1)
 INSERT INTO fediverse_domains AS d (domain, lease_worker, lease_token, lease_until, served_at)
@@ -117,8 +118,10 @@ SELECT d.state, d.failures::bigint AS failures, d.failures_since, d.last_failure
        coalesce(d.style_wanted,
            CASE WHEN d.style_at > now() - interval '30 days' THEN d.style END) AS style,
        s.fediverse_first_style AS first_style, s.fediverse_transport AS transport,
-       s.fediverse AND coalesce(d.paused_until, '-infinity') <= now() AS fediverse
-  FROM fediverse_domains d, instance_settings s
+       s.fediverse AND coalesce(d.paused_until, '-infinity') <= now() AND NOT b.blocked AS fediverse,
+       b.blocked
+  FROM fediverse_domains d CROSS JOIN instance_settings s
+ CROSS JOIN LATERAL (SELECT fediverse_is_blocked(d.domain) AS blocked) AS b
  WHERE d.domain = $1 AND d.lease_token = $2::text::uuid AND d.lease_until > now()
    FOR NO KEY UPDATE OF d;
 
@@ -208,6 +211,14 @@ SELECT q.id::text AS id, q.activity_id, q.payload_json, q.target_inbox, q.target
  ORDER BY due.created_at, due.seq
  LIMIT $2;
 
+-- name: outbound_is_blocked :one
+-- $1 inbox
+SELECT fediverse_is_blocked(fediverse_domain_of($1)) AS blocked;
+
+-- name: outbound_moved :none
+-- $1 inbox, $2 where it led
+SELECT fediverse_inbox_moved($1, $2);
+
 -- name: outbound_release :none
 -- $1 domain, $2 token
 UPDATE fediverse_domains
@@ -220,7 +231,7 @@ UPDATE fediverse_domains
 WITH due AS MATERIALIZED (
     SELECT d.domain FROM fediverse_domains d
      WHERE d.state = 'dead' AND NOT d.gone AND greatest(d.died_at, d.probed_at) < now() - $2
-       AND (SELECT s.fediverse FROM instance_settings s)
+       AND (SELECT s.fediverse FROM instance_settings s) AND NOT fediverse_is_blocked(d.domain)
      ORDER BY greatest(d.died_at, d.probed_at)
      LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE fediverse_domains d SET probed_at = now()

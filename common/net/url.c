@@ -10,7 +10,8 @@ enum {
 	HOST_LEN_MAX = 253,
 	LABEL_LEN_MAX = 63,
 	PORT_HTTP = 80,
-	PORT_HTTPS = 443
+	PORT_HTTPS = 443,
+	PORTS_RESERVED = 1024
 };
 
 /* A URL as it was written, before anybody interpreted it. */
@@ -333,4 +334,19 @@ bool host_is_local(const char *host)
 		return true;
 	return inet_pton(AF_INET, host, &addr) == 1 &&
 	    (ntohl(addr.s_addr) >> 24) == 127;
+}
+
+bool port_is_web(int port)
+{
+	/* Of the Fetch standard's bad ports those above the reserved ones. */
+	static const int barred[] = { 1719, 1720, 1723, 2049, 3659, 4045, 4190,
+		5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679,
+		6697, 10080 };
+
+	if (port < PORTS_RESERVED)
+		return port == PORT_HTTP || port == PORT_HTTPS;
+	for (size_t i = 0; i < COUNT(barred); i++)
+		if (barred[i] == port)
+			return false;
+	return true;
 }

@@ -49,4 +49,8 @@ bool url_has_host(struct arena *arena, const char *url, const char *host);
 /* May this host be spoken to over plain http? */
 bool host_is_local(const char *host);
 
+/* May a stranger's web server be there? Not where other services are: below
+ * 1024 nowhere but at 80 and 443, above it not where browsers refuse, too. */
+bool port_is_web(int port);
+
 #endif

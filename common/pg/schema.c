@@ -1,7 +1,7 @@
 #include "common/pg/schema.h"
 #include "common/pg/schema.sql.h"
 
-const int schema_needed = 18;
+const int schema_needed = 19;
 
 struct schema_row {
 	bool recorded;

@@ -182,6 +182,8 @@ static const char *const acts[] = {
 	"SELECT ops.fediverse_discard('well.example', why => 'x')",
 	"SELECT ops.fediverse_replay('well.example', why => 'x')",
 	"SELECT ops.fediverse_discard_dead('dead.example', why => 'x')",
+	"SELECT ops.domain_block('down.example', 'x')",
+	"SELECT ops.domain_unblock('down.example')",
 };
 
 static const char *const looks[] = {
@@ -189,6 +191,7 @@ static const char *const looks[] = {
 	"SELECT * FROM ops.fediverse_queue",
 	"SELECT * FROM ops.queue",
 	"SELECT * FROM ops.workers",
+	"SELECT * FROM ops.moved_inboxes",
 };
 /* clang-format on */
 
@@ -242,6 +245,11 @@ Test(fediverse_operate, unclear_orders_are_refused)
 		{ "fediverse_replay('dead.example', why => 'x')",         "PT400" },
 		{ "fediverse_replay('no.example', why => 'x')",           "PT404" },
 		{ "fediverse_discard_dead('well.example', why => '')",    "PT400" },
+		{ "domain_block('well.example', ' ')",                    "PT400" },
+		{ "domain_block(NULL, 'x')",                              "PT400" },
+		{ "domain_block('no such', 'x')",                         "PT400" },
+		{ "domain_block('\xc3\xbcn\xc3\xaf.example', 'x')",       "PT400" },
+		{ "domain_unblock(NULL)",                                 "PT400" },
 	};
 	/* clang-format on */
 
@@ -378,7 +386,9 @@ Test(fediverse_operate, each_act_is_audited_with_who_and_why)
 	    "postrider_operator|fediverse_retry_now|down.example|1 "
 	    "postrider_operator|fediverse_discard|well.example|x|2 "
 	    "postrider_operator|fediverse_replay|well.example|x|3 "
-	    "postrider_operator|fediverse_discard_dead|dead.example|x|3");
+	    "postrider_operator|fediverse_discard_dead|dead.example|x|3 "
+	    "postrider_operator|domain_block|down.example|x|2 "
+	    "postrider_operator|domain_unblock|down.example|1");
 }
 
 Test(fediverse_operate, what_a_transaction_books_right_now_is_left_alone)

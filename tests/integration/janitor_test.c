@@ -259,6 +259,9 @@ static const char *const old_and_young =
     "'m' || n, now() - interval '1 hour' * n FROM unnest(ARRAY[0.5, 2]) n;"
     "INSERT INTO fediverse_fetches SELECT 'o' || n, "
     "now() - interval '1 hour' * n, 1 FROM unnest(ARRAY[0, 2]) n;"
+    "INSERT INTO fediverse_moved_inboxes (inbox, domain, leads_to, seen_at) "
+    "SELECT n, 'd', 'x', now() - interval '1 day' * n "
+    "FROM unnest(ARRAY[29, 31]) n;"
     "INSERT INTO fediverse_inbound (activity_id, actor, type, body, "
     "received_at) SELECT n, 'a', 'Like', '{}', now() - interval '1 day' * n "
     "FROM unnest(ARRAY[29, 31]) n;";
@@ -292,6 +295,7 @@ Test(janitor, sweeps_what_is_over_in_bounded_batches_and_nothing_else)
 		{ "peer_rates",         1 },
 		{ "fediverse_keys",     2 },
 		{ "fediverse_fetches",  1 },
+		{ "fediverse_moved_inboxes", 1 },
 		{ "fediverse_inbound",  1 },
 	};
 	/* clang-format on */

@@ -363,3 +363,15 @@ Test(url, a_location_is_read_as_the_answer_to_its_url)
 			cr_expect_null(got, "%s: %s", cases[i].location, got);
 	}
 }
+
+Test(url, strangers_are_met_at_ports_of_web_servers)
+{
+	static const int open[] = { 80, 443, 1024, 3000, 8080, 8443, 65535 };
+	static const int shut[] = { 1, 22, 25, 79, 81, 110, 444, 993, 1023,
+		1720, 2049, 5060, 6000, 6665, 6667, 6697, 10080 };
+
+	for (size_t i = 0; i < COUNT(open); i++)
+		cr_expect(port_is_web(open[i]), "%d", open[i]);
+	for (size_t i = 0; i < COUNT(shut); i++)
+		cr_expect_not(port_is_web(shut[i]), "%d", shut[i]);
+}
