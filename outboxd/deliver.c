@@ -150,7 +150,7 @@ static void claim_begin(struct deliverer *all)
 	if (claim->wholly)
 		all->wholly_at = claim->started;
 	claim->may_linger = !all->crowded;
-	claim->uncounted = all->silent_count == SILENT_MAX;
+	claim->uncounted = silence_is_ours(&all->silence);
 	if (!work_submit(all->def.pool, claim_run, claim_done, claim)) {
 		arena_free(&arena);
 		return;

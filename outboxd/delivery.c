@@ -291,7 +291,7 @@ static void step(struct delivery *d, bool ahead)
 		drain->leaving = is_leaving(d);
 		drain->may_linger = !all->crowded;
 		drain->fresh_secret |= d->fresh_secret;
-		drain->uncounted = all->silent_count == SILENT_MAX;
+		drain->uncounted = silence_is_ours(&all->silence);
 		d->fresh_secret = false;
 	}
 	d->stepping = true;
@@ -306,19 +306,12 @@ static void step(struct delivery *d, bool ahead)
 /* ---- sending ---- */
 
 /* Is it the peer, or is it us? Whoever answers clears everybody's doubt. */
-static void note_outcome(
-    struct deliverer *all, int64_t peer, const struct client_result *result)
+static void note_outcome(struct delivery *d, const struct client_result *result)
 {
 	if (result->outcome == CLIENT_ANSWERED)
-		all->silent_count = 0;
-	if (result->outcome == CLIENT_ANSWERED ||
-	    result->outcome == CLIENT_ABORTED)
-		return;
-	for (size_t i = 0; i < all->silent_count; i++)
-		if (all->silent[i] == peer)
-			return;
-	if (all->silent_count < SILENT_MAX)
-		all->silent[all->silent_count++] = peer;
+		silence_heard(&d->all->silence);
+	else if (result->outcome != CLIENT_ABORTED)
+		silence_of(&d->all->silence, d->drain->lease.origin);
 }
 
 static void note_answer(struct delivery *d, const struct client_result *result)
@@ -344,7 +337,7 @@ static void on_answer(void *arg, const struct client_result *result)
 	struct delivery *d = arg;
 
 	d->call = NULL;
-	note_outcome(d->all, d->peer, result);
+	note_outcome(d, result);
 	if (result->status == 429)
 		pace_refused(d->all->pace, d->peer, clock_steady_ms());
 	if (!d->lost && !d->broken)

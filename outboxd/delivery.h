@@ -17,9 +17,7 @@
 #include "outboxd/deliver.h"
 #include "outboxd/drain.h"
 #include "outboxd/pace.h"
-
-/* So many peers silent in a row, none answering: it is our network. */
-enum { SILENT_MAX = 3 };
+#include "outboxd/silence.h"
 
 /* A leased peer. */
 struct delivery {
@@ -67,8 +65,7 @@ struct deliverer {
 	struct delivery *deliveries;
 	struct pace *pace;
 	int64_t held;
-	int64_t silent[SILENT_MAX];
-	size_t silent_count;
+	struct silence silence;
 	uint64_t hints;
 	int64_t wholly_at; /* steady ms: last claim that relied on no floor */
 	uint64_t epoch;	   /* of the lock: what an earlier one leased is void */

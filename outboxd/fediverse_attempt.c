@@ -4,7 +4,7 @@
 #include "outboxd/fediverse_figures.h"
 #include "outboxd/fediverse_parts.h"
 
-enum { AGAIN_MS = 1000 };
+enum { AGAIN_MS = 1000, OLD_MS = 2 * 86400 * 1000 };
 
 /* ---- an attempt ---- */
 
@@ -119,6 +119,33 @@ static void prepare_run(void *item, void *state)
 
 static void prepare_done(void *item);
 
+/*
+ * Silence of who was well says something of our own network, that of the dead
+ * does not. What is older than OLD_MS counts in any case: it has to end.
+ */
+static void note_silence(
+    struct attempt *attempt, const struct client_result *result)
+{
+	struct silence *silence = &attempt->domain->all->silence;
+
+	if (result->head_status)
+		silence_heard(silence);
+	else if (attempt->domain->well && attempt->hop.url_count == 1 &&
+	    result->outcome != CLIENT_REFUSED_ADDRESS)
+		silence_of(silence, attempt->item.target_domain);
+}
+
+static void doubt(struct attempt *attempt)
+{
+	const struct silence *silence = &attempt->domain->all->silence;
+	struct outcome *outcome = &attempt->hop.outcome;
+
+	if (silence_is_ours(silence) && outcome->made && !outcome->code &&
+	    clock_wall_ms() - attempt->item.created_at < OLD_MS)
+		outcome_take_back(
+		    outcome, attempt->arena, silence_wait_ms(silence));
+}
+
 static void on_answer(void *arg, const struct client_result *result)
 {
 	struct attempt *attempt = arg;
@@ -129,7 +156,9 @@ static void on_answer(void *arg, const struct client_result *result)
 		fediverse_domain_back(attempt, true);
 		return;
 	}
+	note_silence(attempt, result);
 	if (!attempt->way->answered(&attempt->hop, result)) {
+		doubt(attempt);
 		attempt_log(attempt);
 		fediverse_domain_back(attempt, false);
 		return;

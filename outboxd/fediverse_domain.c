@@ -146,6 +146,7 @@ static void step_take(struct step *step)
 	count_ended(step);
 	drop_all(&step->settling, &settled);
 	d->room = step->room;
+	d->well = step->row.well && step->row.breaker.failure_days == 0;
 	d->burying = step->more_dead;
 	d->dry = step->dry && d->hints == d->all->hints;
 	for (size_t i = 0; i < step->items.count; i++) {

@@ -15,6 +15,7 @@
 #include "outboxd/fediverse.h"
 #include "outboxd/fediverse_keys.h"
 #include "outboxd/outboxd.h"
+#include "outboxd/silence.h"
 
 struct fediverse_domain;
 struct fediverse_probes;
@@ -45,6 +46,7 @@ struct fediverse_domain {
 	int64_t not_before; /* no step earlier: the last one failed */
 	uint64_t hints;	    /* how many there were when it last read */
 	int room;	    /* how many may be on the way */
+	bool well;	    /* its silence would be remarkable */
 	struct attempt *ready;
 	size_t ready_count;
 	struct attempt *away;
@@ -72,6 +74,7 @@ struct fediverse {
 	struct fediverse_domain *domains;
 	struct fediverse_keys *keys;
 	struct fediverse_probes *probes;
+	struct silence silence;
 	int64_t held;
 	int64_t away; /* attempts on the way, of all domains */
 	uint64_t hints;

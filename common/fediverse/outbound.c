@@ -95,6 +95,7 @@ struct domain_row {
 	const char *transport;
 	bool fediverse;
 	bool blocked;
+	bool well;
 };
 
 static const struct shape domain_shape[] = {
@@ -113,6 +114,7 @@ static const struct shape domain_shape[] = {
 	SHAPE(TEXT, struct domain_row, transport, NULL),
 	SHAPE(BOOL, struct domain_row, fediverse, NULL),
 	SHAPE(BOOL, struct domain_row, blocked, NULL),
+	SHAPE(BOOL, struct domain_row, well, NULL),
 	SHAPE_END(struct domain_row),
 };
 /* clang-format on */
@@ -304,6 +306,7 @@ static bool domain_take(const struct outbound_lease *lease,
 		.transport = row->transport,
 		.on = row->fediverse,
 		.blocked = row->blocked,
+		.well = row->well,
 	};
 	return true;
 }
@@ -419,7 +422,7 @@ static int64_t retry_at(const struct outbound_item *item,
 	int64_t wait_ms =
 	    backoff_inbox_ms(item->attempts + outcome->made, arc4random());
 
-	if (outcome->retry_after_ms > wait_ms)
+	if (outcome->uncounted || outcome->retry_after_ms > wait_ms)
 		wait_ms = outcome->retry_after_ms;
 	if (wait_ms > BREAKER_HOLD_MAX_MS)
 		wait_ms = BREAKER_HOLD_MAX_MS;

@@ -134,6 +134,7 @@ struct outbound_domain {
 	const char *transport;	 /* of the settings */
 	bool on; /* setting fediverse, and no operator's pause or block */
 	bool blocked;
+	bool well; /* it has taken something, and nothing failed since */
 };
 
 /* held false: the lease is no longer ours. */

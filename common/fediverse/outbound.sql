@@ -119,7 +119,8 @@ SELECT d.state, d.failures::bigint AS failures, d.failures_since, d.last_failure
            CASE WHEN d.style_at > now() - interval '30 days' THEN d.style END) AS style,
        s.fediverse_first_style AS first_style, s.fediverse_transport AS transport,
        s.fediverse AND coalesce(d.paused_until, '-infinity') <= now() AND NOT b.blocked AS fediverse,
-       b.blocked
+       b.blocked,
+       d.last_success_at IS NOT NULL AND d.state = 'closed' AND d.failure_days = 0 AS well
   FROM fediverse_domains d CROSS JOIN instance_settings s
  CROSS JOIN LATERAL (SELECT fediverse_is_blocked(d.domain) AS blocked) AS b
  WHERE d.domain = $1 AND d.lease_token = $2::text::uuid AND d.lease_until > now()

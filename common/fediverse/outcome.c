@@ -51,11 +51,24 @@ struct outcome outcome_of_status(int code, bool shared)
 	};
 }
 
+void outcome_take_back(
+    struct outcome *outcome, struct arena *arena, int64_t wait_ms)
+{
+	*outcome = (struct outcome){
+		.fate = FATE_RETRY,
+		.sign = SIGN_NOTHING,
+		.uncounted = true,
+		.retry_after_ms = wait_ms,
+		.text = arena_printf(arena,
+		    "our own network seems to be down: %s", outcome->text),
+	};
+}
+
 const char *outcome_class(const struct outcome *outcome)
 {
 	if (outcome->fate == FATE_DELIVERED)
 		return "delivered";
-	if (!outcome->made)
+	if (!outcome->made && !outcome->uncounted)
 		return "not_sent";
 	if (outcome->inbox_gone || outcome->domain_gone)
 		return "gone";

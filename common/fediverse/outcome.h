@@ -27,6 +27,7 @@ struct outcome {
 	bool domain_gone;
 	bool unauthorized;	/* 401: a bounded number of times */
 	bool unresolved;	/* no such name: likewise */
+	bool uncounted;		/* our own network: as if it was not tried */
 	int code;		/* 0: no answer */
 	int64_t retry_after_ms; /* -1: none */
 	const char *text;	/* for last_error; NULL: delivered */
@@ -36,6 +37,9 @@ enum { OUTCOME_UNAUTHORIZED_MAX = 4, OUTCOME_UNRESOLVED_MAX = 4 };
 
 /* shared: the inbox is a whole server's. text and retry_after_ms are left. */
 struct outcome outcome_of_status(int code, bool shared);
+/* Nobody answers anybody: it is due again in wait_ms, and nothing counts. */
+void outcome_take_back(
+    struct outcome *outcome, struct arena *arena, int64_t wait_ms);
 /* The counter of attempts by outcome class: a word for the metrics. */
 const char *outcome_class(const struct outcome *outcome);
 

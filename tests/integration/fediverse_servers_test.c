@@ -169,6 +169,81 @@ Test(fediverse_servers, blocks_are_told_and_bound_what_is_replayed)
 	cr_expect_eq(test_peer_count(receiver, NULL), 2);
 }
 
+/* ---- our own network ---- */
+
+static const char *at_host(const char *host, const char *path)
+{
+	return arena_printf(arena, "http://%s.localhost:%d%s", host,
+	    test_peer_port(receiver), path);
+}
+
+static int64_t rows(const char *condition)
+{
+	return test_db_number(site.db,
+	    arena_printf(arena,
+		"SELECT count(*) AS n FROM fediverse_outbound_queue WHERE %s",
+		condition));
+}
+
+/* Five that were well are silent at once: two failures count, then it is us.
+ * Somebody who was never well says nothing either way. */
+Test(fediverse_servers, when_nobody_answers_it_is_our_own_network)
+{
+	static const char *const hosts[] = { "h1", "h2", "h3", "h4", "h5" };
+	const char *late;
+
+	for (size_t i = 0; i < COUNT(hosts); i++)
+		fediverse_owe(&site, arena_printf(arena, "a%zu", i),
+		    at_host(hosts[i], INBOX));
+	cr_expect(fediverse_until(&site,
+	    "(SELECT count(*) = 5 FROM fediverse_domains WHERE last_success_at"
+	    " IS NOT NULL AND lease_token IS NULL)",
+	    FEDIVERSE_SOON_MS));
+	for (size_t i = 0; i < COUNT(hosts); i++)
+		fediverse_owe(&site, arena_printf(arena, "b%zu", i),
+		    at_host(hosts[i], "/cut"));
+	cr_expect(fediverse_until(&site,
+	    "(SELECT count(*) = 5 FROM fediverse_outbound_queue"
+	    " WHERE last_error IS NOT NULL)",
+	    FEDIVERSE_SOON_MS));
+	cr_expect_eq(rows("attempts = 1 AND status = 'pending'"), 2);
+	cr_expect_eq(rows("attempts = 0 AND status = 'pending' AND last_error"
+			  " LIKE 'our own network%' AND next_retry_at <"
+			  " now() + interval '2 min'"),
+	    3);
+	cr_expect_eq(test_db_number(site.db,
+			 "SELECT count(*) AS n FROM fediverse_domains"
+			 " WHERE failures = 0 AND failure_days = 0 AND state ="
+			 " 'closed' AND not_before > now() + interval '30 s'"),
+	    3);
+	late = fediverse_owe(&site, "c", at_host("new", "/cut"));
+	expect(late, "status = 'pending' AND attempts = 0");
+	/* Somebody answers: it was not us, or is no more. */
+	expect(fediverse_owe(&site, "d", at_host("h6", INBOX)),
+	    "status = 'delivered'");
+	test_db_script(site.db,
+	    "UPDATE fediverse_domains SET not_before = '-infinity' WHERE domain"
+	    " LIKE 'new.%';"
+	    "UPDATE fediverse_outbound_queue SET next_retry_at = now() WHERE"
+	    " activity_id = 'c';"
+	    "NOTIFY postrider_outbox");
+	expect(late, "status = 'pending' AND attempts = 1");
+}
+
+/* Three of which nothing was ever heard are just dead. */
+Test(fediverse_servers, servers_that_never_answered_count_by_themselves)
+{
+	static const char *const hosts[] = { "d1", "d2", "d3", "d4", "d5" };
+
+	for (size_t i = 0; i < COUNT(hosts); i++)
+		fediverse_owe(&site, arena_printf(arena, "a%zu", i),
+		    at_host(hosts[i], "/cut"));
+	cr_expect(fediverse_until(&site,
+	    "(SELECT count(*) = 5 FROM fediverse_outbound_queue"
+	    " WHERE status = 'pending' AND attempts = 1)",
+	    FEDIVERSE_SOON_MS));
+}
+
 /* ---- moved ---- */
 
 static void old_home_answer(void *arg, struct arena *scratch UNUSED,
