@@ -120,6 +120,15 @@ static struct bytes text_of(const struct ask *ask)
 	    struct bytes){ ask->answer, ask->answer ? strlen(ask->answer) : 0 };
 }
 
+/* With what the document says of its server. */
+static bool key_keep(struct request *req, const char *key_id,
+    const struct ask *ask, const struct key_document *document, struct err *err)
+{
+	return remote_key_store(req->tx, key_id, document, err) &&
+	    (!document->takes_rfc9421 ||
+		outbound_signs_rfc9421(req->tx, ask->origin, err));
+}
+
 static bool learn_key(struct request *req, const char *key_id,
     const struct ask *ask, struct err *err)
 {
@@ -129,8 +138,7 @@ static bool learn_key(struct request *req, const char *key_id,
 	if (ask_answered(ask, 200)) {
 		if (key_document_read(
 			req->arena, text_of(ask), key_id, &document, &why))
-			return remote_key_store(
-			    req->tx, key_id, &document, err);
+			return key_keep(req, key_id, ask, &document, err);
 		log_info("inbox.key_refused", F("peer", v_text(ask->origin)),
 		    F("err", v_text(why.text)));
 		return remote_key_fail(req->tx, key_id, true, err);

@@ -136,7 +136,7 @@ static void run_go_on(struct asks_run *run)
 {
 	struct asks *asks = run->asks;
 
-	if (run->step == ASKS_MOVED) {
+	if (run->step == ASKS_AGAIN) {
 		run_submit(run, prepare_run, prepare_done);
 		return;
 	}

@@ -46,7 +46,7 @@ static bool key_open(struct asks_run *run, struct tx *tx,
 	if (!actor_key(run->arena, node->key, &actor, key, err))
 		return false;
 	*maker = (struct sig_maker){
-		.style = SIG_CAVAGE,
+		.style = run->knocked_twice ? SIG_RFC9421 : SIG_CAVAGE,
 		.key = *key,
 		.key_id = actor_key_id(run->arena, &node->origin, &actor),
 		.now_s = clock_wall_ms() / 1000,
@@ -121,7 +121,7 @@ static const char *next_of(
 	    : NULL;
 }
 
-bool asks_actor_moves(struct asks_run *run, const struct client_result *result)
+static bool moves(struct asks_run *run, const struct client_result *result)
 {
 	int code = result->status;
 	const char *next;
@@ -136,6 +136,17 @@ bool asks_actor_moves(struct asks_run *run, const struct client_result *result)
 	run->hops++;
 	run->url = next;
 	return true;
+}
+
+bool asks_actor_again(struct asks_run *run, const struct client_result *result)
+{
+	int code = result->status;
+
+	if ((code == 400 || code == 401) && !run->knocked_twice) {
+		run->knocked_twice = true;
+		return true;
+	}
+	return moves(run, result);
 }
 
 /* What it names is no reason to fail: what we know then stays. */

@@ -216,8 +216,9 @@ bool asks_run_request(struct asks_run *run, const struct node *node)
 
 	if (left_ms <= 0) {
 		end(run,
-		    run->step == ASKS_FIRST && !run->hops ? "too_late"
-							  : "unknown",
+		    run->step == ASKS_FIRST && !run->hops && !run->knocked_twice
+			? "too_late"
+			: "unknown",
 		    "timeout");
 		return false;
 	}
@@ -360,8 +361,8 @@ static void rotate_asked(struct asks_run *run)
 static void actor_answered(
     struct asks_run *run, const struct client_result *result)
 {
-	if (asks_actor_moves(run, result))
-		run->step = ASKS_MOVED;
+	if (asks_actor_again(run, result))
+		run->step = ASKS_AGAIN;
 	else if (ask_answered(&run->ask, 200) &&
 	    !asks_actor_is_document(result))
 		end(run, "refused", "no activity document");

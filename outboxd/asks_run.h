@@ -16,7 +16,7 @@ enum { ASKS_HEADERS = 6 };
 
 enum asks_step {
 	ASKS_FIRST,
-	ASKS_MOVED, /* led elsewhere: to be prepared anew */
+	ASKS_AGAIN, /* elsewhere, or signed otherwise: to be prepared anew */
 	ASKS_RELAY,
 	ASKS_DONE
 };
@@ -48,6 +48,7 @@ struct asks_run {
 	int64_t due_ms;		 /* steady: not before */
 	const char *url;	 /* of kind actor */
 	int hops;		 /* how often that was led elsewhere */
+	bool knocked_twice;	 /* in the other style of signature */
 	struct asks_moved moved; /* of kind inbox */
 	size_t prepared;	 /* headers that are there already */
 	struct http_header headers[ASKS_HEADERS];
@@ -59,7 +60,7 @@ struct asks_run *asks_run_new(struct asks *asks, const struct ask *ask);
 void asks_run_free(struct asks_run **run);
 
 /* Opens what it needs, and commits the secret that it makes; an outcome is set
- * when it can not be sent. Once more for what was led elsewhere. Worker. */
+ * when it can not be sent. Once more for what is asked again. Worker. */
 void asks_run_prepare(
     struct asks_run *run, struct conn *conn, const struct node *node);
 

@@ -59,6 +59,7 @@ struct outboxd {
 	struct loop_timer *boot;
 	struct loop_timer *tick;
 	const char *application;
+	const char *agent; /* who calls, and where to ask about it */
 	bool ready;
 	/* of the worker's unit under way */
 	bool failed;
@@ -271,7 +272,7 @@ static void parts_begin(struct outboxd *outboxd)
 		.allow_private_addresses = conf->allow_private_addresses,
 		.ca_file = conf->ca_file,
 		.resolve = conf->resolve,
-		.user_agent = "postrider/" POSTRIDER_VERSION,
+		.user_agent = outboxd->agent,
 		.connections_per_host_max = 4,
 	};
 	const struct work_def work = {
@@ -289,7 +290,6 @@ static void parts_begin(struct outboxd *outboxd)
 	outboxd->tick = loop_timer_new(outboxd->loop, on_tick, outboxd);
 }
 
-/* Inboxes see who calls, and where to ask about it. */
 static void fediverse_begin(struct outboxd *outboxd)
 {
 	const struct conf_common *conf = &outboxd_conf.common;
@@ -302,9 +302,7 @@ static void fediverse_begin(struct outboxd *outboxd)
 		.allow_private_addresses = conf->allow_private_addresses,
 		.ca_file = conf->ca_file,
 		.resolve = conf->resolve,
-		.user_agent = arena_printf(outboxd->arena,
-		    "Postrider/" POSTRIDER_VERSION " (+%s/)",
-		    outboxd->node.origin.text),
+		.user_agent = outboxd->agent,
 		.connections_per_host_max = FEDIVERSE_PER_DOMAIN,
 	    },
 	    .home = &outboxd->home,
@@ -349,6 +347,9 @@ static bool outboxd_start(struct daemon *daemon, struct err *err)
 		if (!outboxd->figures)
 			return false;
 	}
+	outboxd->agent =
+	    arena_printf(arena, "Postrider/" POSTRIDER_VERSION " (+%s/)",
+		outboxd->node.origin.text);
 	parts_begin(outboxd);
 	outboxd->deliverer = deliver_new(&(const struct deliver_def){
 	    .loop = outboxd->loop,

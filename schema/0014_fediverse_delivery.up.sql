@@ -242,8 +242,9 @@ END $$;
 COMMENT ON FUNCTION fediverse_revive(text) IS
     'A server lives: ends its pause or its death. False when there was none.';
 
--- What a verified request of a server was signed with it takes as well, until
--- a delivery shows better. Of servers that we never sent to nothing is kept.
+-- What a verified request of a server was signed with, or what it says that it
+-- knows, it takes as well, until a delivery shows better. Of servers that we
+-- never sent to nothing is kept.
 CREATE FUNCTION fediverse_signs_rfc9421(signer text) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     UPDATE fediverse_domains d SET style = 'rfc9421', style_at = now()
@@ -251,7 +252,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $
        AND coalesce(d.style_at, '-infinity') < now() - interval '30 days';
 $$;
 COMMENT ON FUNCTION fediverse_signs_rfc9421(text) IS
-    'A verified request of a server was signed as RFC 9421 says.';
+    'A server knows RFC 9421: it signed a verified request so, or its actors say so.';
 
 -- ---- who may ----
 

@@ -9,6 +9,7 @@ ALTER TABLE s2s_requests
         CHECK (kind IN ('accept', 'counter', 'relay', 'info', 'identity', 'rotate', 'actor'));
 DROP INDEX fediverse_followers_by_shared_inbox;
 DROP TABLE fediverse_moved_inboxes;
+DROP FUNCTION ops.domain_style(text, text, text, boolean);
 DROP FUNCTION ops.domain_unblock(text, text, boolean);
 DROP FUNCTION ops.domain_block(text, text, boolean);
 DROP FUNCTION ops.host_covers(text, text);

@@ -86,6 +86,35 @@ BEGIN
     RETURN NEXT;
 END $$;
 
+-- ---- how to sign ----
+
+-- Which style of signatures a domain gets first, whatever the setting and what
+-- is remembered say; NULL: as those say.
+CREATE FUNCTION ops.domain_style(domain text, style text, reason text DEFAULT NULL, dry_run boolean DEFAULT false)
+RETURNS TABLE (named text, wanted text, meaning text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    named := ops.domain_named(domain_style.domain);
+    wanted := domain_style.style;
+    IF named IS NULL THEN
+        RAISE EXCEPTION 'say which domain' USING ERRCODE = 'PT404';
+    END IF;
+    IF wanted NOT IN ('cavage', 'rfc9421') THEN
+        RAISE EXCEPTION 'a style is cavage or rfc9421' USING ERRCODE = 'PT400';
+    END IF;
+    IF NOT dry_run THEN
+        INSERT INTO fediverse_domains AS d (domain, style_wanted) VALUES (named, wanted)
+            ON CONFLICT ON CONSTRAINT fediverse_domains_pkey DO UPDATE
+           SET style_wanted = excluded.style_wanted;
+        PERFORM ops.audit_write('domain_style', named,
+            concat_ws(', ', coalesce(wanted, 'as it shows'), domain_style.reason), 1);
+    END IF;
+    meaning := CASE WHEN dry_run THEN 'nothing was changed'
+        WHEN wanted IS NULL THEN 'begins with what has worked, else as fediverse_first_style says'
+        ELSE format('begins with %s, and with the other one after a 400 or 401', wanted) END;
+    RETURN NEXT;
+END $$;
+
 -- ---- inboxes that moved ----
 
 -- Deliveries follow the redirect and count for where they were sent; whose
@@ -194,10 +223,12 @@ COMMENT ON FUNCTION fediverse_moved_inboxes() IS
 
 REVOKE ALL ON FUNCTION ops.host_named(text), ops.host_covers(text, text),
     ops.domain_block(text, text, boolean), ops.domain_unblock(text, text, boolean),
+    ops.domain_style(text, text, text, boolean),
     fediverse_inbox_moved(text, text), fediverse_inbox_found(text, text, text),
     fediverse_moved_inboxes() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ops.domain_block(text, text, boolean),
-    ops.domain_unblock(text, text, boolean) TO postrider_operator;
+    ops.domain_unblock(text, text, boolean), ops.domain_style(text, text, text, boolean)
+    TO postrider_operator;
 GRANT EXECUTE ON FUNCTION fediverse_inbox_moved(text, text),
     fediverse_inbox_found(text, text, text) TO postrider_outboxd;
 GRANT SELECT ON fediverse_moved_inboxes TO postrider_outboxd;

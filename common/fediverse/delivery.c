@@ -62,6 +62,7 @@ bool delivery_fail(struct delivery_try *attempt, const char *text)
 	attempt->outcome = (struct outcome){
 		.fate = FATE_FAILED,
 		.sign = SIGN_NOTHING,
+		.made = attempt->url_count > 1,
 		.retry_after_ms = -1,
 		.text = text,
 	};

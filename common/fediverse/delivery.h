@@ -87,7 +87,8 @@ struct outbound_result delivery_result(const struct delivery_try *attempt);
 MUST_CHECK bool delivery_hop_look(
     struct delivery_try *attempt, struct tx *tx, struct err *err);
 
-/* The row ends here and nothing was sent: our own affair. Returns false. */
+/* The row ends here and nothing more is sent: our own affair. Returns false.
+ */
 bool delivery_fail(struct delivery_try *attempt, const char *text);
 /* Where it stands now; false, and the outcome stands: no inbox is there. */
 MUST_CHECK bool delivery_target(

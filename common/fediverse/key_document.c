@@ -131,6 +131,34 @@ static void inboxes_read(struct arena *arena, const struct json *value,
 		document->shared_inbox = shared;
 }
 
+/* ---- what it says that its server understands ---- */
+
+#define RFC9421 "https://datatracker.ietf.org/doc/html/rfc9421"
+
+static bool is_rfc9421(const struct json *one)
+{
+	return is_text(one, RFC9421) ||
+	    is_text(json_member(one, "href"), RFC9421);
+}
+
+static bool names_rfc9421(const struct json *implements)
+{
+	if (json_type(implements) != JSON_ARRAY)
+		return is_rfc9421(implements);
+	for (size_t i = 0; i < json_count(implements) && i < KEYS_MAX; i++)
+		if (is_rfc9421(json_element(implements, i)))
+			return true;
+	return false;
+}
+
+/* Itself an application, or an actor whose generator is one. */
+static bool takes_rfc9421(const struct json *value)
+{
+	return names_rfc9421(json_member(value, "implements")) ||
+	    names_rfc9421(
+		json_member(json_member(value, "generator"), "implements"));
+}
+
 static bool object_read(struct arena *arena, struct bytes text,
     const struct json **value, struct err *err)
 {
@@ -151,6 +179,7 @@ bool key_document_read(struct arena *arena, struct bytes text,
 		return false;
 	if (is_text(json_member(value, "id"), read.owner))
 		inboxes_read(arena, value, read.owner, NULL, &read);
+	read.takes_rfc9421 = takes_rfc9421(value);
 	*document = read;
 	return true;
 }

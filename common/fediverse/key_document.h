@@ -17,6 +17,7 @@ struct key_document {
 	const char *pem;
 	const char *inbox; /* NULL where the document is not the actor's */
 	const char *shared_inbox;
+	bool takes_rfc9421; /* it says so (FEP-844e) */
 };
 
 /* The address to fetch: the key id without its fragment. */

@@ -57,6 +57,7 @@ static const struct shape item_shape[] = {
 	SHAPE(BOOL, struct outbound_item, actor_is_instance, NULL),
 	SHAPE(TIME, struct outbound_item, key_made_at, NULL),
 	SHAPE(BOOL, struct outbound_item, silenced, NULL),
+	SHAPE(BOOL, struct outbound_item, departed, NULL),
 	SHAPE_END(struct outbound_item),
 };
 
@@ -407,7 +408,8 @@ static enum outbound_status status_after(
 	if (outcome->fate == FATE_FAILED)
 		return OUTBOUND_FAILED;
 	if (outcome->unauthorized &&
-	    item->unauthorized + 1 >= OUTCOME_UNAUTHORIZED_MAX)
+	    (item->departed ||
+		item->unauthorized + 1 >= OUTCOME_UNAUTHORIZED_MAX))
 		return OUTBOUND_FAILED;
 	if (outcome->unresolved &&
 	    item->unresolved + 1 >= OUTCOME_UNRESOLVED_MAX)

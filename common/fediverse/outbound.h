@@ -71,8 +71,10 @@ struct outbound_item {
 	const char *actor_name;
 	bool actor_is_instance;
 	int64_t key_made_at;
-	/* A deleted actor sends nothing but its own Delete. */
+	/* A deleted actor sends nothing but its own Delete; whoever does not
+	 * take that has forgotten its key, and will not get it again. */
 	bool silenced;
+	bool departed;
 };
 
 /*
@@ -176,7 +178,8 @@ MUST_CHECK bool outbound_release(
  * room; they count as asked. Leases without a token. */
 MUST_CHECK bool outbound_probe(struct tx *tx, int64_t room, int64_t every_ms,
     struct rows *domains, struct err *err);
-/* A verified request of an origin was signed in the newer style. */
+/* An origin knows the newer style: it signed a verified request so, or says
+ * that it takes it. */
 MUST_CHECK bool outbound_signs_rfc9421(
     struct tx *tx, const char *origin, struct err *err);
 /* It lives. */

@@ -35,7 +35,8 @@ SELECT q.id::text AS id, q.activity_id, q.payload_json, q.target_inbox, q.target
        CASE WHEN a.deleted_at IS NULL THEN false
             WHEN fediverse_is_object(q.payload_json)
                 THEN q.payload_json::json ->> 'type' IS DISTINCT FROM 'Delete'
-            ELSE true END AS silenced
+            ELSE true END AS silenced,
+       a.deleted_at IS NOT NULL AS departed
   FROM fediverse_outbound_queue q
   LEFT JOIN fediverse_actors a ON a.id = q.actor_user_id
  WHERE q.id = $1::text::uuid;
@@ -206,7 +207,8 @@ SELECT q.id::text AS id, q.activity_id, q.payload_json, q.target_inbox, q.target
        CASE WHEN a.deleted_at IS NULL THEN false
             WHEN fediverse_is_object(q.payload_json)
                 THEN q.payload_json::json ->> 'type' IS DISTINCT FROM 'Delete'
-            ELSE true END AS silenced
+            ELSE true END AS silenced,
+       a.deleted_at IS NOT NULL AS departed
   FROM due JOIN fediverse_outbound_queue q USING (id)
   LEFT JOIN fediverse_actors a ON a.id = q.actor_user_id
  ORDER BY due.created_at, due.seq

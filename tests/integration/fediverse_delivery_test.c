@@ -155,6 +155,10 @@ static const struct answer_row answers[] = {
 	{ "/endless/410", "status = 'failed'", 1 },
 	{ "/to/307/elsewhere", "status = 'delivered'", 1 },
 	{ "/to/301/elsewhere", "status = 'delivered'", 1 },
+	{ "/to/302/elsewhere", "status = 'delivered'", 1 },
+	{ "/to/308/elsewhere", "status = 'delivered'", 1 },
+	{ "/to/307http://far.localhost:25/x", "status = 'failed' AND attempts = 1 AND last_error = 'the port is none of an inbox'", 1 },
+	{ "/to/307ftp://far.localhost/x", "status = 'failed' AND last_error = '307: redirected to no http(s) URL'", 1 },
 	{ "/to/303/elsewhere", "status = 'failed' AND last_error = '303: redirected not followed'", 1 },
 	{ "/to/307", "status = 'failed' AND last_error = '307: redirected it says not where to'", 1 },
 	{ "/to/302/to/307", "status = 'failed'", 1 },
@@ -326,17 +330,41 @@ Test(fediverse_delivery, a_deleted_actor_sends_only_its_last_words)
 {
 	const char *last;
 
-	test_db_script(
-	    site.db, "UPDATE fediverse_actors SET deleted_at = now()");
-	expect(owe("a1", INBOX),
-	    "status = 'failed' AND last_error = 'its actor is deleted'");
+	cr_expect_eq(test_daemon_stop(outboxd), 0);
+	test_db_script(site.db,
+	    arena_printf(arena,
+		"SELECT fediverse_enqueue('a' || n, '{\"type\":\"Create\"}', "
+		"'%s/' || n, '%s') FROM generate_series(1, 100) n;"
+		"UPDATE fediverse_actors SET deleted_at = now()",
+		fediverse_inbox(&site, receiver, "/users"), site.actor.id));
 	last = test_db_text(arena, site.db,
 	    arena_printf(arena,
 		"SELECT id::text AS t FROM fediverse_enqueue('d', "
 		"'{\"type\":\"Delete\"}', '%s', '%s')",
 		fediverse_inbox(&site, receiver, INBOX), site.actor.id));
+	outboxd = fediverse_outboxd(&site);
 	expect(last, "status = 'delivered'");
+	cr_expect(fediverse_until(&site,
+	    "(SELECT count(*) = 100 FROM fediverse_outbound_queue WHERE "
+	    "status = 'failed' AND last_error = 'its actor is deleted')",
+	    FEDIVERSE_SOON_MS));
 	cr_expect_eq(test_peer_count(receiver, NULL), 1);
+}
+
+/* Who does not take them has forgotten its key, and gets no other one. */
+Test(fediverse_delivery, last_words_that_are_not_believed_are_not_repeated)
+{
+	const char *last = test_db_text(arena, site.db,
+	    arena_printf(arena,
+		"SELECT id::text AS t FROM fediverse_enqueue('d', "
+		"'{\"type\":\"Delete\"}', '%s', '%s')",
+		fediverse_inbox(&site, receiver, "/code/401"), site.actor.id));
+
+	expect(last, PENDING);
+	test_db_script(
+	    site.db, "UPDATE fediverse_actors SET deleted_at = now()");
+	fediverse_now(&site);
+	expect(last, "status = 'failed' AND attempts = 2");
 }
 
 /* Written past the function, by whoever may. */
@@ -418,6 +446,112 @@ Test(fediverse_delivery, a_gone_inbox_gets_nothing_more)
 	cr_expect_str_eq(fediverse_row(&site, later, "status"), "failed");
 	expect(owe("a3", INBOX), "status = 'delivered'");
 	cr_expect_eq(test_peer_count(receiver, "/code/410"), 1);
+}
+
+/* The tightest clocks in the field allow five minutes. */
+Test(fediverse_delivery, each_attempt_is_signed_at_its_own_time)
+{
+	const char *id = owe("a1", "/code/503");
+	struct test_peer_request first;
+	struct test_peer_request second;
+	enum sig_style style;
+
+	expect(id, PENDING);
+	cr_expect(fediverse_until(&site,
+	    arena_printf(arena,
+		"(SELECT now() - created_at > '1.1 s' FROM "
+		"fediverse_outbound_queue WHERE id = '%s')",
+		id),
+	    FEDIVERSE_SOON_MS));
+	fediverse_now(&site);
+	expect(id, "attempts = 2");
+	first = test_peer_nth(receiver, NULL, 0);
+	second = test_peer_nth(receiver, NULL, 1);
+	cr_expect_str_neq(test_peer_header(arena, &first, "date"),
+	    test_peer_header(arena, &second, "date"));
+	cr_expect_null(fediverse_unsigned(&site, &second, &style));
+}
+
+/* The wire has the name's other form, whichever was given. */
+Test(fediverse_delivery, an_international_name_is_met_as_the_dns_has_it)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(site.conn, arena);
+	const struct enqueue_request request = {
+		.activity_id = "a1",
+		.payload_json = "{}",
+		.target_inbox = arena_printf(arena, "http://FÄR.localhost:%d/i",
+		    test_peer_port(receiver)),
+		.actor_user_id = site.actor.id,
+	};
+	struct outbound_item item;
+	struct test_peer_request got;
+	enum sig_style style;
+	struct err err = { 0 };
+
+	cr_assert(outbound_enqueue(tx, &site.home, &request, &item, &err) &&
+		tx_commit(tx, &err),
+	    "%s", err.text);
+	expect(item.id, "status = 'delivered'");
+	got = test_peer_nth(receiver, "/i", 0);
+	cr_expect_str_eq(test_peer_header(arena, &got, "host"),
+	    arena_printf(
+		arena, "xn--fr-via.localhost:%d", test_peer_port(receiver)));
+	cr_expect_null(fediverse_unsigned(&site, &got, &style));
+}
+
+/* Whoever does not speak TLS where it should is not reached, for now. */
+Test(fediverse_delivery, a_failed_tls_handshake_is_tried_again)
+{
+	expect(fediverse_owe(&site, "a1",
+		   arena_printf(arena, "https://far.localhost:%d/inbox",
+		       test_peer_port(receiver))),
+	    PENDING);
+	cr_expect_str_eq(domain_column("failures"), "1");
+}
+
+/* What waits for its time blocks nothing behind it. */
+Test(fediverse_delivery, activities_of_an_inbox_begin_in_order)
+{
+	static const char *const one[] = { "activities_max=1", NULL };
+	enum { ROWS = 12 };
+
+	cr_expect_eq(test_daemon_stop(outboxd), 0);
+	for (int i = 0; i < ROWS; i++)
+		owe(arena_printf(arena, "a%02d", i), INBOX);
+	test_db_script(site.db,
+	    "UPDATE fediverse_outbound_queue SET attempts = 1, next_retry_at ="
+	    " now() + interval '1 hour' WHERE activity_id = 'a00'");
+	outboxd = test_outboxd(site.node, one);
+	cr_assert(test_peer_got(receiver, INBOX, ROWS - 1, FEDIVERSE_SOON_MS));
+	for (size_t i = 1; i < ROWS; i++)
+		cr_expect(
+		    strstr(test_peer_nth(receiver, INBOX, i - 1).body.data,
+			arena_printf(arena, "\"a%02zu\"", i)),
+		    "%zu", i);
+}
+
+/* An operator's word goes before what was learned, and before the setting. */
+Test(fediverse_delivery, a_domain_may_have_a_first_style_of_its_own)
+{
+	enum sig_style style = SIG_CAVAGE;
+	struct test_peer_request got;
+
+	expect(owe("a1", "/only/cavage"), "status = 'delivered'");
+	cr_expect_str_eq(domain_column("style"), "cavage");
+	test_db_script(site.db,
+	    "SELECT ops.domain_style(domain, 'rfc9421', 'they said so')"
+	    " FROM fediverse_domains");
+	expect(owe("a2", INBOX), "status = 'delivered'");
+	got = test_peer_nth(receiver, INBOX, 0);
+	cr_expect_null(fediverse_unsigned(&site, &got, &style));
+	cr_expect_eq(style, SIG_RFC9421);
+	test_db_script(site.db,
+	    "SELECT ops.domain_style(domain, NULL) FROM fediverse_domains;"
+	    "UPDATE fediverse_domains SET style_at = now() - interval '31 d'");
+	expect(owe("a3", INBOX), "status = 'delivered'");
+	got = test_peer_nth(receiver, INBOX, 1);
+	cr_expect_null(fediverse_unsigned(&site, &got, &style));
+	cr_expect_eq(style, SIG_CAVAGE, "what was learned is too old");
 }
 
 Test(fediverse_delivery, off_means_that_nothing_leaves)

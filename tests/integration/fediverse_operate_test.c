@@ -184,6 +184,7 @@ static const char *const acts[] = {
 	"SELECT ops.fediverse_discard_dead('dead.example', why => 'x')",
 	"SELECT ops.domain_block('down.example', 'x')",
 	"SELECT ops.domain_unblock('down.example')",
+	"SELECT ops.domain_style('down.example', 'rfc9421', 'x')",
 };
 
 static const char *const looks[] = {
@@ -250,6 +251,9 @@ Test(fediverse_operate, unclear_orders_are_refused)
 		{ "domain_block('no such', 'x')",                         "PT400" },
 		{ "domain_block('\xc3\xbcn\xc3\xaf.example', 'x')",       "PT400" },
 		{ "domain_unblock(NULL)",                                 "PT400" },
+		{ "domain_style('well.example', 'ed25519')",              "PT400" },
+		{ "domain_style(NULL, 'cavage')",                         "PT404" },
+		{ "domain_style('no.example', 'cavage')",                 "PT404" },
 	};
 	/* clang-format on */
 
@@ -388,7 +392,8 @@ Test(fediverse_operate, each_act_is_audited_with_who_and_why)
 	    "postrider_operator|fediverse_replay|well.example|x|3 "
 	    "postrider_operator|fediverse_discard_dead|dead.example|x|3 "
 	    "postrider_operator|domain_block|down.example|x|2 "
-	    "postrider_operator|domain_unblock|down.example|1");
+	    "postrider_operator|domain_unblock|down.example|1 "
+	    "postrider_operator|domain_style|down.example|rfc9421, x|1");
 }
 
 Test(fediverse_operate, what_a_transaction_books_right_now_is_left_alone)

@@ -116,6 +116,81 @@ Test(inbox_reach, a_key_is_looked_for_nowhere_else_and_not_for_ever)
 	test_peer_free(&evil);
 }
 
+/* ---- who asks, and how ---- */
+
+static void bob_for_one_style(void *arg UNUSED, struct arena *arena,
+    const struct test_peer_request *request, struct test_peer_answer *answer)
+{
+	bool newer = test_peer_header(arena, request, "signature-input");
+
+	*answer = (struct test_peer_answer){ .status = newer ? 200 : 401,
+		.content_type = "application/activity+json",
+		.body = newer ? inbox_actor(&site, "bob", NULL) : "{}" };
+}
+
+/* Who cannot read the draft's signature is asked again, once. */
+Test(inbox_reach, a_key_is_asked_for_in_the_other_style_too)
+{
+	struct test_peer *luna = site.luna;
+	struct test_peer_request got;
+
+	site.luna = test_peer_new("luna.localhost", bob_for_one_style, NULL);
+	test_peer_free(&luna);
+	site.origin = test_peer_origin(site.luna);
+	site.bob = arena_printf(site.arena, "%s/users/bob", site.origin);
+	cr_expect_eq(deliver(.path = NULL).status, 202);
+	cr_expect_eq(fetches(), 2);
+	got = test_peer_nth(site.luna, "/users/bob", 1);
+	cr_expect(strstr(test_peer_header(site.arena, &got, "user-agent"),
+	    arena_printf(site.arena, "(+%s/)", site.world->node->origin)));
+}
+
+/* Given as people write it; answered, found and stored under one name. */
+Test(inbox_reach, an_international_name_is_asked_as_the_dns_has_it)
+{
+	static const char *const hosts[] = { "l\xc3\xbcna.localhost",
+		"xn--lna-hoa.localhost" };
+
+	for (size_t i = 0; i < COUNT(hosts); i++) {
+		struct test_peer_request got;
+
+		site.origin = arena_printf(site.arena, "http://%s:%d", hosts[i],
+		    test_peer_port(site.luna));
+		site.bob =
+		    arena_printf(site.arena, "%s/users/bob", site.origin);
+		inbox_shows_actor(&site, "bob", NULL);
+		cr_expect_eq(deliver(.path = NULL).status, 202, "%s", hosts[i]);
+		got = test_peer_nth(site.luna, "/users/bob", i);
+		cr_expect_str_eq(test_peer_header(site.arena, &got, "host"),
+		    arena_printf(site.arena, "xn--lna-hoa.localhost:%d",
+			test_peer_port(site.luna)));
+	}
+}
+
+/* What its documents say that it knows is tried first. */
+Test(inbox_reach, a_server_that_says_so_gets_the_newer_style)
+{
+	const char *body = inbox_actor(&site, "bob", NULL);
+
+	world_sql(site.world,
+	    "INSERT INTO fediverse_domains (domain) VALUES"
+	    " ('%s')",
+	    strstr(site.origin, "://") + 3);
+	inbox_shows(&site, "/users/bob",
+	    &(const struct test_peer_answer){ .status = 200,
+		.content_type = "application/activity+json",
+		.body = arena_printf(site.arena,
+		    "{\"generator\":{\"type\":\"Application\","
+		    "\"implements\":[{\"href\":\"https://datatracker.ietf.org"
+		    "/doc/html/rfc9421\"}]},%s",
+		    body + 1) });
+	cr_assert_eq(deliver(.style = SIG_CAVAGE).status, 202);
+	cr_expect_str_eq(test_db_text(site.arena, site.world->node->database,
+			     "SELECT coalesce(style, 'unknown') AS t"
+			     " FROM fediverse_domains"),
+	    "rfc9421");
+}
+
 /* ---- blocked ---- */
 
 /* Refused before anything is looked at: nothing is fetched, nothing kept. */

@@ -124,6 +124,77 @@ Test(key_document, shows_the_key_that_was_asked_for_or_nothing)
 	}
 }
 
+/* FEP-844e: of itself, or of what made it. */
+Test(key_document, tells_what_its_server_understands)
+{
+	static const struct {
+		const char *says;
+		bool takes;
+	} cases[] = {
+		{ "\"implements\":[{\"href\":\"https://x/\"},"
+		  "{\"href\":\"https://datatracker.ietf.org/doc/html/rfc9421\","
+		  "\"name\":\"x\"}]",
+		    true },
+		{ "\"implements\":\"https://datatracker.ietf.org/doc/html/"
+		  "rfc9421\"",
+		    true },
+		{ "\"generator\":{\"implements\":[\"https://"
+		  "datatracker.ietf.org/"
+		  "doc/html/rfc9421\"]}",
+		    true },
+		{ "\"generator\":\"https://datatracker.ietf.org/doc/html/"
+		  "rfc9421\"",
+		    false },
+		{ "\"implements\":[7,null,{\"href\":{}}]", false },
+		{ "\"generator\":[]", false },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const char *text = arena_printf(arena,
+		    "{\"id\":\"" BOB "\",%s,\"publicKey\":{\"id\":\"" BOB
+		    "#main-key\",\"owner\":\"" BOB "\",\"publicKeyPem\":PEM}}",
+		    cases[i].says);
+		struct key_document document;
+		struct err err;
+
+		cr_assert(key_document_read(arena, filled(text),
+			      BOB "#main-key", &document, &err),
+		    "%s", cases[i].says);
+		cr_expect_eq(document.takes_rfc9421, cases[i].takes, "%s",
+		    cases[i].says);
+	}
+}
+
+/* Only where its own inbox leads is credible beside its own server. */
+Test(key_document, an_inbox_is_its_own_servers_or_where_that_leads)
+{
+	static const struct {
+		const char *inbox;
+		const char *led_to;
+		bool read;
+	} cases[] = {
+		{ BOB "/in", NULL, true },
+		{ "https://new.example/in", NULL, false },
+		{ "https://new.example/in", "https://new.example/x", true },
+		{ "https://new.example:444/in", "https://new.example/x",
+		    false },
+		{ "http://new.example/in", "https://new.example/x", false },
+		{ "https://evil.example/in", "https://new.example/x", false },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct key_document document;
+		struct err err;
+		const char *text = arena_printf(arena,
+		    "{\"id\":\"" BOB "\",\"inbox\":\"%s\"}", cases[i].inbox);
+
+		cr_expect_eq(actor_inboxes_read(arena,
+				 (struct bytes){ text, strlen(text) }, BOB,
+				 cases[i].led_to, &document, &err),
+		    cases[i].read, "%s", cases[i].inbox);
+	}
+}
+
 Test(key_document, is_fetched_without_the_fragment)
 {
 	cr_expect_str_eq(key_document_url(arena, BOB "#main-key"), BOB);
