@@ -167,8 +167,10 @@ proctype worker(byte me)
 	mtype kind, said;
 
 claim:	atomic {
-		/* A lease is free, or ends: its owner may still believe in it. */
-		lease_owner != me && lease_token < LEASES ->
+		/* A lease is free, or ends: its owner may still believe in it.
+		 * Workers are alike: the first one goes first. */
+		lease_owner != me && lease_token < LEASES &&
+		    (lease_token > 0 || me == 1) ->
 		lease_owner = me;
 		lease_token++;
 		mine = lease_token;
