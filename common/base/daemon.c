@@ -309,6 +309,7 @@ static int help_config(const struct life *life)
 static int run(struct life *life, bool check_only)
 {
 	struct err err = { 0 };
+	const char *instance;
 
 	log_daemon_set(life->def->name, NULL);
 	if (!config_read(life, &err)) {
@@ -319,7 +320,10 @@ static int run(struct life *life, bool check_only)
 		puts("configuration is fine");
 		return EXIT_SUCCESS;
 	}
-	log_daemon_set(life->def->name, common(life)->instance);
+	instance = common(life)->instance;
+	log_daemon_set(life->def->name, instance);
+	metrics_daemon_set(
+	    life->def->name, instance[0] ? instance : daemon_run_id());
 	if (geteuid() == 0 && !getenv("POSTRIDER_ALLOW_ROOT")) {
 		log_error(
 		    "daemon.root", F("err", v_text("does not run as root")));

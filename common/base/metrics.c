@@ -21,7 +21,10 @@ struct metric_cell {
 
 /* What is registered, in order. */
 static struct metric *first;
-static const char *schema_label = "";
+/* Labels of build_info. */
+static const char *daemon_label = "";
+static const char *instance_label = "";
+static int schema_label;
 
 static size_t places(const struct metric *metric)
 {
@@ -126,7 +129,13 @@ size_t metric_place(const struct metric *metric, const char *value)
 	return count - 1;
 }
 
-void metrics_schema_set(const char *schema)
+void metrics_daemon_set(const char *name, const char *instance)
+{
+	daemon_label = name;
+	instance_label = instance;
+}
+
+void metrics_schema_set(int schema)
 {
 	schema_label = schema;
 }
@@ -289,13 +298,32 @@ static void put_processes(struct buf *out)
 	put_stat(out);
 }
 
-void metrics_write(struct buf *out)
+/* A name that an operator chose. */
+static void put_quoted(struct buf *out, const char *text)
+{
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\')
+			buf_printf(out, "\\%c", *text);
+		else if (*text >= ' ')
+			buf_char(out, *text);
+}
+
+static void put_build(struct buf *out)
 {
 	buf_printf(out,
-	    "# HELP postrider_build_info Version of the program and of the "
-	    "schema it needs.\n# TYPE postrider_build_info gauge\n"
-	    "postrider_build_info{version=\"%s\",schema=\"%s\"} 1\n",
+	    "# HELP postrider_build_info Who this is, the version of the "
+	    "program and of the schema it needs.\n"
+	    "# TYPE postrider_build_info gauge\n"
+	    "postrider_build_info{daemon=\"%s\",instance=\"",
+	    daemon_label);
+	put_quoted(out, instance_label);
+	buf_printf(out, "\",version=\"%s\",schema=\"%d\"} 1\n",
 	    POSTRIDER_VERSION, schema_label);
+}
+
+void metrics_write(struct buf *out)
+{
+	put_build(out);
 	for (const struct metric *m = first; m; m = m->next)
 		put_metric(out, m);
 	put_processes(out);

@@ -38,8 +38,9 @@ int64_t metric_total(const struct metric *metric);
 /* Index of a label value, or the last one of the list ("other"). */
 size_t metric_place(const struct metric *metric, const char *value);
 
-/* The label of build_info; static text. */
-void metrics_schema_set(const char *schema);
+/* Labels of build_info; texts are static for good. Before metrics_write. */
+void metrics_daemon_set(const char *name, const char *instance);
+void metrics_schema_set(int schema);
 
 /* All registered metrics and the usual process_* ones. Loop thread. */
 void metrics_write(struct buf *out);

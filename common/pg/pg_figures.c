@@ -1,5 +1,7 @@
 #include "common/pg/pg_figures.h"
 
+#include "common/pg/schema.h"
+
 struct metric figure_db_up = {
 	.name = "db_up",
 	.help = "Whether the database answered when it was last called.",
@@ -18,6 +20,7 @@ struct metric figure_listener_reconnects = {
 
 void pg_figures_register(void)
 {
+	metrics_schema_set(schema_needed);
 	metrics_register(&figure_db_up);
 	metrics_register(&figure_listener_up);
 	metrics_register(&figure_listener_reconnects);

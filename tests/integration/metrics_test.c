@@ -183,6 +183,23 @@ static bool came_back(void *arg)
 	return sample(world, world->outboxd, "listener_reconnects_total") > 0;
 }
 
+/* The same name as in ops.workers and application_name. */
+Test(metrics_pages, a_daemon_says_its_name)
+{
+	struct test_reply page;
+	const char *named;
+
+	cr_assert(test_until(is_up, nova, SOON_MS));
+	page =
+	    test_get(nova->arena, page_port(nova->outboxd), "/metrics", NULL);
+	named = test_db_text(nova->arena, nova->node->database,
+	    "SELECT 'postrider_build_info{daemon=\"outboxd\",instance=\"' ||"
+	    " instance || '\",version=\"' || version || '\",schema=\"' ||"
+	    " schema || '\"} 1' AS t FROM ops.workers WHERE daemon = 'outboxd'"
+	    " AND alive");
+	cr_expect_not_null(strstr(page.body, named), "%s", named);
+}
+
 Test(metrics_pages, a_lost_listener_is_counted_when_it_comes_back)
 {
 	cr_assert(test_until(is_up, nova, SOON_MS));

@@ -90,10 +90,13 @@ Test(metrics, the_process_and_the_build_are_told)
 {
 	struct buf out;
 
-	metrics_schema_set("5");
+	metrics_daemon_set("outboxd", "a\"b");
+	metrics_schema_set(5);
 	buf_init(&out, NULL, 1 << 20);
 	metrics_write(&out);
-	cr_expect_not_null(strstr(out.data, "postrider_build_info{version="));
+	cr_expect_not_null(strstr(out.data,
+	    "postrider_build_info{daemon=\"outboxd\",instance=\"a\\\"b\","
+	    "version="));
 	cr_expect_not_null(strstr(out.data, "schema=\"5\"} 1"));
 	cr_expect_not_null(
 	    strstr(out.data, "\nprocess_resident_memory_bytes "));
