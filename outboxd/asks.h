@@ -5,7 +5,8 @@
  * A row is claimed before its deadline, sent once, never again, and its answer
  * written and signalled; who asked may have given up by then. At most
  * ASKS_PER_PEER run against one origin over all outboxd; ephemeral ones beyond
- * that are dropped, others wait. Questions for actors, which any stranger can
+ * that are dropped, others wait. Whoever is paused or revoked is asked nothing:
+ * such a question ends unsent. Questions for actors, which any stranger can
  * cause, take at most half of the room. What was claimed by an outboxd that
  * died is not found again: its outcome is unknown, as it is after a lost
  * connection, and becomes so within seconds.

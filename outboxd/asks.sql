@@ -1,6 +1,7 @@
 -- name: asks_claim :many
 -- $1 how many, $2 at once of an origin, $3 the worker, $4 how many for actors:
--- strangers cause those, and peers wait for the others.
+-- strangers cause those, and peers wait for the others. An error says why it must
+-- not be sent: nothing at all goes to who is paused or revoked.
 WITH running AS (
     SELECT origin, count(*) AS many FROM s2s_requests
      WHERE claimed_at IS NOT NULL AND answered_at IS NULL AND deadline > now()
@@ -26,7 +27,10 @@ due AS MATERIALIZED (
 UPDATE s2s_requests r SET claimed_at = now(), worker = $3
   FROM due WHERE r.id = due.id
 RETURNING r.id, r.kind, r.peer_id, r.origin, r.body, r.ephemeral, r.deadline,
-       r.answered_at, r.outcome, r.status, r.answer, r.error;
+       r.answered_at, r.outcome, r.status, r.answer,
+       (SELECT 'peer is ' || CASE p.status WHEN 'revoked' THEN p.status ELSE 'paused' END
+          FROM federation_peers p
+         WHERE p.origin = r.origin AND (p.status = 'revoked' OR p.paused_until > now())) AS error;
 
 -- name: asks_moved :opt
 -- Whose inbox it is that moved.

@@ -93,7 +93,9 @@ void asks_run_prepare(
 	struct err err;
 
 	run->step = ASKS_FIRST;
-	if (!prepare(run, tx, node, &err)) {
+	if (run->ask.error) {
+		end(run, "too_late", run->ask.error);
+	} else if (!prepare(run, tx, node, &err)) {
 		run->rotation = (struct rotation_plan){ 0 };
 		end(run, is_barred(run, &err) ? "refused" : "too_late",
 		    err.text);

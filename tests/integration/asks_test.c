@@ -8,6 +8,11 @@
 #include "tests/lib/test_trust.h"
 
 #define INFO "/api/instance/info"
+#define EVERY_KIND \
+	"(VALUES ('relay'), ('accept'), ('counter'), ('identity')," \
+	" ('rotate'), ('info')) v (kind)"
+#define ALL_UNSENT \
+	"SELECT bool_and(outcome = 'too_late') AS b FROM s2s_requests"
 
 enum { WAIT_MS = 10000 };
 
@@ -283,11 +288,34 @@ Test(asks, a_revoked_peer_hears_nothing)
 		" VALUES ('%s', 'luna.localhost', 'revoked');"
 		"INSERT INTO s2s_requests (kind, peer_id, origin, body,"
 		" deadline) SELECT kind, id, origin, '{}', now() +"
-		" interval '5 s' FROM federation_peers, (VALUES ('relay'),"
-		" ('accept'), ('counter')) v (kind)",
+		" interval '5 s' FROM federation_peers, " EVERY_KIND,
 		test_peer_origin(luna)));
-	cr_assert(test_db_until(node->database,
-	    "SELECT bool_and(outcome = 'too_late') AS b FROM s2s_requests",
-	    WAIT_MS));
+	cr_assert(test_db_until(node->database, ALL_UNSENT, WAIT_MS));
 	cr_expect_eq(test_peer_count(luna, NULL), 0);
+}
+
+Test(asks, a_paused_peer_hears_nothing_until_it_is_resumed)
+{
+	test_db_needed();
+	begin(NULL, NULL);
+	test_db_script(node->database,
+	    arena_printf(node->arena,
+		"INSERT INTO federation_peers (origin, host, status,"
+		" hmac_secret) VALUES ('%s', 'luna.localhost', 'active', 'x');"
+		"SELECT ops.peer_pause('luna.localhost', 'maintenance');"
+		"INSERT INTO s2s_requests (kind, peer_id, origin, body,"
+		" deadline) SELECT kind, id, origin, '{}', now() +"
+		" interval '5 s' FROM federation_peers, " EVERY_KIND,
+		test_peer_origin(luna)));
+	cr_assert(test_db_until(node->database, ALL_UNSENT, WAIT_MS));
+	cr_expect_str_eq(test_db_text(node->arena, node->database,
+			     "SELECT min(error) || max(error) AS t"
+			     " FROM s2s_requests"),
+	    "peer is pausedpeer is paused");
+	cr_expect_eq(test_peer_count(luna, NULL), 0);
+	test_db_script(node->database,
+	    "SELECT ops.peer_resume('luna.localhost');"
+	    "DELETE FROM s2s_requests");
+	ask("info", test_peer_origin(luna), 1, "5 s", false);
+	expect_outcomes("answered 200");
 }
