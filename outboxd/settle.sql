@@ -8,6 +8,8 @@ SELECT id AS peer FROM federation_peers
 
 -- name: settle_set_aside :none
 -- $1 peer, $2 ids, $3 the peer's words, $4 when again
+-- Bounds: a plan that was made while the outbox was small joins all that the peer
+-- has in the index.
 UPDATE federation_outbox o
    SET retry_at = r.at, refusals = o.refusals + 1, reason = r.reason
   FROM unnest($2::bigint[], $3::text[], $4::timestamptz[]) AS r (id, reason, at)

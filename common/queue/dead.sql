@@ -2,9 +2,12 @@
 
 -- name: dead_from_outbox :none
 -- $1 peer, $2 origin, $3 ids, $4 whys, $5 answers
+-- Bounds: a plan that was made while the outbox was small takes ANY for a filter.
 WITH gone AS (
     DELETE FROM federation_outbox
      WHERE peer_id = $1 AND id = ANY ($3::bigint[])
+       AND id BETWEEN (SELECT min(i) FROM unnest($3::bigint[]) i)
+                  AND (SELECT max(i) FROM unnest($3::bigint[]) i)
     RETURNING *)
 INSERT INTO dead_letters (queue, peer_id, peer, entry_id, context_type, context_id,
         event_type, entity_id, payload, encryption_version, created_at, why, peer_answer,
