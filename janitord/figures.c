@@ -27,8 +27,9 @@ static const char *const queues[] = {
 	"outbox", "fediverse", "files", "requests", NULL
 };
 static const char *const states[] = {
-	"active", "failing", "unreachable", "refuses our signature", "paused",
-	"pending", "awaiting approval", "revoked", "other", NULL
+	"active", "failing", "unreachable", "refuses our signature",
+	"asks us to wait", "paused", "pending", "awaiting approval", "revoked",
+	"other", NULL
 };
 static const char *const churned[] = {
 	"federation_outbox", "federation_peers", "s2s_requests", "nonces",

@@ -265,6 +265,7 @@ static void hand_over(struct delivery *d, struct drain *drain)
 	drain->owed = d->owed;
 	drain->status = d->status;
 	drain->max_upload_size = d->max_upload_size;
+	drain->took_ms = d->took_ms;
 	spent.count = 0;
 	d->owed = spent;
 	if (drain->load)
@@ -287,6 +288,7 @@ static void step(struct delivery *d, bool ahead)
 		d->hints = all->hints;
 		drain->out = d->refused;
 		drain->answer = d->answer;
+		drain->limit_per_minute = pace_ceiling(all->pace, d->peer);
 		d->refused = NULL;
 		drain->leaving = is_leaving(d);
 		drain->may_linger = !all->crowded;
@@ -328,6 +330,7 @@ static void note_answer(struct delivery *d, const struct client_result *result)
 	}
 	d->status = d->answer.status;
 	d->max_upload_size = d->answer.max_upload_size;
+	d->took_ms = d->answer.took_ms;
 	owed_add(&d->owed, &out->batch);
 	settle_log(&d->drain->lease, out, &d->answer);
 }
@@ -435,6 +438,8 @@ struct delivery *delivery_new(
 	d->token = drain->lease.token;
 	d->since = began;
 	d->lease_ends = began + LEASE_MS;
+	pace_know(all->pace, d->peer, drain->lease.limit_per_minute,
+	    began - drain->lease.limited_ms);
 	d->again = loop_timer_new(all->def.loop, on_again, d);
 	DL_APPEND(all->deliveries, d);
 	all->held++;

@@ -43,6 +43,7 @@ struct delivery {
 	struct owed owed;
 	int status;
 	int64_t max_upload_size;
+	int64_t took_ms;
 	struct arena *answers;
 	struct answer answer;
 	struct parcel *refused; /* that answer is no plain acceptance */

@@ -30,6 +30,8 @@ static const struct shape lease_shape[] = {
 	SHAPE(INT,   struct drain_lease, retry_batch_limit, NULL),
 	SHAPE(INT,   struct drain_lease, remote_max_upload_size, NULL),
 	SHAPE(INT,   struct drain_lease, accepted_ms, NULL),
+	SHAPE(INT,   struct drain_lease, limit_per_minute, NULL),
+	SHAPE(INT,   struct drain_lease, limited_ms, NULL),
 	SHAPE_END(struct drain_lease),
 };
 

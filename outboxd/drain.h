@@ -55,7 +55,9 @@ struct drain_lease {
 	int64_t auth_failures;
 	int64_t retry_batch_limit;
 	int64_t remote_max_upload_size;
-	int64_t accepted_ms; /* ago; 0: never */
+	int64_t accepted_ms;	  /* ago; 0: never */
+	int64_t limit_per_minute; /* what it took before a 429; 0: none */
+	int64_t limited_ms;	  /* ago */
 };
 
 struct drain {
@@ -85,7 +87,9 @@ struct drain {
 	struct owed owed;	 /* accepted since the last step */
 	int status;		 /* of the last answer that was an acceptance */
 	int64_t max_upload_size; /* it named */
-	struct parcel *out;	 /* its answer is to be booked */
+	int64_t took_ms;	 /* it took */
+	int64_t limit_per_minute; /* what it took before it asked us to wait */
+	struct parcel *out;	  /* its answer is to be booked */
 	struct answer answer;
 	bool ahead;	   /* batches are out: only acknowledge and read on */
 	bool brief;	   /* others wait: one window, then another step */

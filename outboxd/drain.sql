@@ -35,7 +35,9 @@ RETURNING p.id AS peer, p.origin, p.lease_token::text AS token, p.status,
                ELSE p.pending_hmac_secret END AS hmac_secret,
           p.presented_through, p.empty_through,
           p.transport_failures, p.auth_failures, p.retry_batch_limit, p.remote_max_upload_size,
-          (extract(epoch FROM now() - p.last_accepted_at) * 1000)::bigint AS accepted_ms),
+          (extract(epoch FROM now() - p.last_accepted_at) * 1000)::bigint AS accepted_ms,
+          p.limit_per_minute,
+          (extract(epoch FROM now() - p.limited_at) * 1000)::bigint AS limited_ms),
 exact AS (
     DELETE FROM outbox_presented e USING due WHERE e.peer_id = due.id
     RETURNING e.peer_id, e.through)

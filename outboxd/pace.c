@@ -4,7 +4,7 @@
 
 enum {
 	MINUTE_MS = 60 * 1000,
-	FORGET_MS = 60 * MINUTE_MS,
+	FORGET_MINUTES = 60,
 	SWEEP_AT = 1024 /* peers: then those that say nothing are forgotten */
 };
 
@@ -13,11 +13,10 @@ struct limit {
 	int64_t minute_at; /* when the minute began that is counted */
 	int64_t count;
 	int64_t before; /* the count of the minute before it */
+	int64_t since;	/* sends without a minute's rest */
 	int64_t sent_at;
 	int64_t refused_at;
-	int64_t ceiling; /* what it took before it refused */
-	int64_t rate;	 /* a minute; 0: no limit */
-	int64_t raised_at;
+	int64_t ceiling; /* what it took before it refused; 0: it did not */
 	UT_hash_handle hh;
 };
 
@@ -46,6 +45,30 @@ static void limit_remove(struct pace *pace, struct limit *limit)
 }
 /* NOLINTEND(readability-function-size,clang-analyzer-unix.Malloc) */
 
+static int64_t within(int64_t value, int64_t least, int64_t most)
+{
+	if (value < least)
+		return least;
+	return value < most ? value : most;
+}
+
+/* Requests a minute; 0: no limit. A little nearer to the ceiling each minute,
+ * and beyond it when it was met long ago. */
+static int64_t rate_at(const struct limit *limit, int64_t now)
+{
+	int64_t minutes = (now - limit->refused_at) / MINUTE_MS;
+	int64_t near = limit->ceiling * 95 / 100;
+	int64_t rate = within(limit->ceiling * 9 / 10, PACE_LEAST, PACE_MOST);
+
+	if (!limit->ceiling)
+		return 0;
+	if (rate < near)
+		rate = within(rate + minutes, rate, near);
+	for (; minutes >= FORGET_MINUTES && rate <= PACE_MOST; minutes--)
+		rate += rate / 4 + 1;
+	return rate <= PACE_MOST ? rate : 0;
+}
+
 static void sweep(struct pace *pace, int64_t now)
 {
 	struct limit *limit = pace->limits;
@@ -53,7 +76,8 @@ static void sweep(struct pace *pace, int64_t now)
 	while (limit) {
 		struct limit *next = limit->hh.next;
 
-		if (!limit->rate && now - limit->sent_at > 2 * MINUTE_MS)
+		if (!rate_at(limit, now) &&
+		    now - limit->sent_at > 2 * MINUTE_MS)
 			limit_remove(pace, limit);
 		limit = next;
 	}
@@ -87,74 +111,79 @@ static void turn_minute(struct limit *limit, int64_t now)
 	limit->minute_at = now;
 }
 
-static int64_t within(int64_t value, int64_t least, int64_t most)
-{
-	if (value < least)
-		return least;
-	return value < most ? value : most;
-}
-
-/* A minute without a refusal: a little nearer to the ceiling, and beyond it
- * when it was met long ago. */
-static void raise_rate(struct limit *limit, int64_t now)
-{
-	int64_t most = limit->ceiling * 95 / 100;
-
-	if (!limit->rate || now - limit->raised_at < MINUTE_MS)
-		return;
-	limit->raised_at = now;
-	if (now - limit->refused_at >= FORGET_MS)
-		limit->rate += limit->rate / 4 + 1;
-	else if (limit->rate < most)
-		limit->rate++;
-	if (limit->rate > PACE_MOST)
-		limit->rate = 0;
-}
-
 void pace_sent(struct pace *pace, int64_t peer, int64_t now)
 {
 	struct limit *limit = limit_of(pace, peer, now);
 
 	turn_minute(limit, now);
+	if (!limit->sent_at || now - limit->sent_at >= MINUTE_MS)
+		limit->since = now;
 	limit->count++;
 	limit->sent_at = now;
+}
+
+void pace_know(
+    struct pace *pace, int64_t peer, int64_t ceiling, int64_t refused_at)
+{
+	struct limit *limit;
+
+	if (!ceiling)
+		return;
+	limit = limit_of(pace, peer, refused_at);
+	if (limit->ceiling && limit->refused_at >= refused_at)
+		return;
+	limit->ceiling = ceiling;
+	limit->refused_at = refused_at;
+}
+
+/* Of what it took; the refused one was not taken. Whoever came a moment ago
+ * has not sent all of it. */
+static int64_t taken(const struct limit *limit, int64_t now)
+{
+	int64_t rate = rate_at(limit, now);
+	int64_t took =
+	    limit->count > limit->before ? limit->count - 1 : limit->before;
+
+	if (!rate)
+		return took;
+	if (now - limit->since < MINUTE_MS)
+		return limit->ceiling;
+	return took < rate ? took : rate;
 }
 
 void pace_refused(struct pace *pace, int64_t peer, int64_t now)
 {
 	struct limit *limit = limit_of(pace, peer, now);
-	int64_t took;
 
 	turn_minute(limit, now);
-	/* The refused one was not taken. */
-	took = limit->count > limit->before ? limit->count - 1 : limit->before;
-	if (limit->rate && took > limit->rate)
-		took = limit->rate;
-	limit->ceiling = within(took, PACE_LEAST, PACE_MOST);
-	limit->rate = within(limit->ceiling * 9 / 10, PACE_LEAST, PACE_MOST);
+	limit->ceiling = within(taken(limit, now), PACE_LEAST, PACE_MOST);
 	limit->refused_at = now;
-	limit->raised_at = now;
 }
 
 int64_t pace_wait_ms(struct pace *pace, int64_t peer, int64_t now)
 {
-	struct limit *limit = limit_find(pace, peer);
+	const struct limit *limit = limit_find(pace, peer);
+	int64_t rate = limit ? rate_at(limit, now) : 0;
 	int64_t next;
 
-	if (!limit)
+	if (!rate || !limit->sent_at)
 		return 0;
-	raise_rate(limit, now);
-	if (!limit->rate)
-		return 0;
-	next = limit->sent_at + (MINUTE_MS + limit->rate - 1) / limit->rate;
+	next = limit->sent_at + (MINUTE_MS + rate - 1) / rate;
 	return next > now ? next - now : 0;
 }
 
-int64_t pace_limit(const struct pace *pace, int64_t peer)
+int64_t pace_ceiling(const struct pace *pace, int64_t peer)
 {
 	const struct limit *limit = limit_find(pace, peer);
 
-	return limit ? limit->rate : 0;
+	return limit ? limit->ceiling : 0;
+}
+
+int64_t pace_limit(const struct pace *pace, int64_t peer, int64_t now)
+{
+	const struct limit *limit = limit_find(pace, peer);
+
+	return limit ? rate_at(limit, now) : 0;
 }
 
 struct pace *pace_new(void)

@@ -228,7 +228,7 @@ static bool peer_answered(struct tx *tx, struct drain *drain, struct err *err)
 		return true;
 	if (!sql_none(tx, &SQL_settle_peer_answered, err, v_id(lease->peer),
 		v_text(lease->token), v_int(drain->status), v_id(upload),
-		v_id(limit)))
+		v_id(limit), v_int(drain->took_ms)))
 		return false;
 	drain->answered_at = clock_steady_ms();
 	lease->transport_failures = 0;
@@ -304,6 +304,7 @@ static bool settle_answered(struct tx *tx, struct drain *drain,
 			    drain, settled, &refusals, &batch->items[i]);
 	settle_log(&drain->lease, drain->out, &drain->answer);
 	drain->status = drain->answer.status;
+	drain->took_ms = drain->answer.took_ms;
 	drain->max_upload_size = drain->answer.max_upload_size;
 	return refusals_book(tx, drain, &refusals, err) &&
 	    peer_answered(tx, drain, err);
@@ -348,10 +349,9 @@ static bool settle_pause(struct tx *tx, struct drain *drain, struct err *err)
 	metric_add(&figure_failures, FAILED_PAUSE, 1);
 	log_info("peer.paused", F("peer", v_text(lease->origin)),
 	    F("code", v_int(drain->answer.status)), F("wait_ms", v_int(wait)));
-	return sql_none(tx, &SQL_settle_peer_failed, err, v_id(lease->peer),
-	    v_text(lease->token), v_int(0), v_int(0),
-	    v_text("asked us to wait"), v_id(drain->answer.status),
-	    v_span(wait + arc4random() % 100));
+	return sql_none(tx, &SQL_settle_peer_paused, err, v_id(lease->peer),
+	    v_text(lease->token), v_int(drain->answer.status),
+	    v_span(wait + arc4random() % 100), v_int(drain->limit_per_minute));
 }
 
 static const struct item *only_item(const struct batch *batch)

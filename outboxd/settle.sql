@@ -13,15 +13,19 @@ SELECT id AS peer FROM federation_peers
 UPDATE federation_outbox o
    SET retry_at = r.at, refusals = o.refusals + 1, reason = r.reason
   FROM unnest($2::bigint[], $3::text[], $4::timestamptz[]) AS r (id, reason, at)
- WHERE o.peer_id = $1 AND o.id = r.id;
+ WHERE o.peer_id = $1 AND o.id = r.id
+   AND o.id BETWEEN (SELECT min(i) FROM unnest($2::bigint[]) i)
+                AND (SELECT max(i) FROM unnest($2::bigint[]) i);
 
 -- name: settle_peer_answered :none
--- $1 peer, $2 token, $3 code, $4 its upload limit, $5 batch limit
+-- $1 peer, $2 token, $3 code, $4 its upload limit, $5 batch limit, $6 how long the
+-- answer took, of which the mean moves an eighth
 UPDATE federation_peers
    SET transport_failures = 0, auth_failures = 0, last_error = NULL, last_code = $3,
        last_seen_at = now(), last_accepted_at = now(),
        remote_max_upload_size = coalesce($4, remote_max_upload_size),
-       retry_batch_limit = $5
+       retry_batch_limit = $5,
+       latency_ms = (coalesce(latency_ms, $6) * 7 + $6) / 8
  WHERE id = $1 AND lease_token = $2::uuid;
 
 -- name: settle_peer_state :opt
@@ -32,6 +36,13 @@ RETURNING id AS peer;
 
 -- name: settle_peer_limit :none
 UPDATE federation_peers SET retry_batch_limit = $3, last_code = $4
+ WHERE id = $1 AND lease_token = $2::uuid;
+
+-- name: settle_peer_paused :none
+-- $1 peer, $2 token, $3 code, $4 how long to wait, $5 what it took in a minute before
+UPDATE federation_peers
+   SET last_failure_at = now(), last_error = 'asked us to wait', last_code = $3,
+       next_attempt_at = now() + $4, limit_per_minute = $5, limited_at = now()
  WHERE id = $1 AND lease_token = $2::uuid;
 
 -- name: settle_peer_failed :none

@@ -41,6 +41,11 @@ CREATE TABLE federation_peers (
     last_probe_at timestamptz,
     probes integer NOT NULL DEFAULT 0,
     retry_batch_limit integer,  -- halved by an answer that blames the batch
+    latency_ms bigint,          -- how long answers take, a moving mean of some
+    -- What it took in a minute before it last answered 429: whoever holds the
+    -- lease next stays below it.
+    limit_per_minute integer,
+    limited_at timestamptz,
     paused_until timestamptz,
     paused_by text,
     paused_reason text,
@@ -203,5 +208,5 @@ CREATE UNLOGGED TABLE peer_rates (
     peer_id bigint PRIMARY KEY,
     since timestamptz NOT NULL,
     requests bigint NOT NULL
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 COMMENT ON TABLE peer_rates IS 'Verified requests of a peer in the minute since its first.';

@@ -86,12 +86,14 @@ LANGUAGE sql STABLE AS $$
         WHEN p.auth_failures > 0 THEN 'refuses our signature'
         WHEN p.status = 'unreachable' THEN 'unreachable'
         WHEN p.transport_failures > 0 THEN 'failing'
+        WHEN p.last_code = 429 AND p.next_attempt_at > now() THEN 'asks us to wait'
         ELSE 'active' END
 $$;
 
 CREATE VIEW ops.peers AS
 SELECT peer, state, since, waiting, leased_by, oldest, next_attempt, attempts, last_ok_out,
-       last_ok_in, last_code, last_error, paused_until, paused_by, reason, last_probe, probes, meaning
+       last_ok_in, last_code, last_error, latency_ms, limits, paused_until, paused_by, reason,
+       last_probe, probes, meaning
   FROM (
     SELECT p.origin AS peer,
            state.word AS state,
@@ -110,6 +112,12 @@ SELECT peer, state, since, waiting, leased_by, oldest, next_attempt, attempts, l
            now() - p.last_inbound_at AS last_ok_in,
            p.last_code,
            p.last_error,
+           p.latency_ms,
+           nullif(concat_ws(', ',
+               CASE WHEN p.limited_at > now() - interval '90 minutes'
+                   THEN format('%s batches a minute', p.limit_per_minute) END,
+               'batches of ' || p.retry_batch_limit,
+               'files up to ' || pg_size_pretty(p.remote_max_upload_size)), '') AS limits,
            CASE WHEN p.paused_until > now() THEN p.paused_until END AS paused_until,
            CASE WHEN p.paused_until > now() THEN p.paused_by END AS paused_by,
            CASE WHEN p.paused_until > now() THEN p.paused_reason END AS reason,
@@ -126,8 +134,11 @@ SELECT peer, state, since, waiting, leased_by, oldest, next_attempt, attempts, l
                    to_char(coalesce(p.last_accepted_at, p.created_at), 'YYYY-MM-DD HH24:MI'))
                WHEN 'unreachable' THEN 'does not answer; entries are kept'
                WHEN 'failing' THEN 'did not answer the last time'
-               ELSE 'well' END AS meaning,
-           array_position(ARRAY['refuses our signature', 'unreachable', 'failing', 'no peer',
+               WHEN 'asks us to wait' THEN 'it answered 429; from then on we stay below what it took before'
+               ELSE CASE WHEN p.latency_ms >= 5000
+                   THEN format('well, but it takes %s s to answer', p.latency_ms / 1000)
+                   ELSE 'well' END END AS meaning,
+           array_position(ARRAY['refuses our signature', 'unreachable', 'failing', 'asks us to wait', 'no peer',
                'awaiting approval', 'pending', 'paused', 'active', 'revoked'], state.word) AS rank
       FROM public.federation_peers p
      CROSS JOIN LATERAL (SELECT ops.peer_state(p) AS word) AS state
@@ -137,8 +148,8 @@ SELECT peer, state, since, waiting, leased_by, oldest, next_attempt, attempts, l
       LEFT JOIN ops.outbox_by_peer oldest ON oldest.peer_id = p.id
       LEFT JOIN ops.outbox_sample sample ON sample.peer_id = p.id
     UNION ALL
-    SELECT h.host, 'no peer', NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-           'people there share conversations with ours, but we are not peered', 4
+    SELECT h.host, 'no peer', NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+           'people there share conversations with ours, but we are not peered', 5
       FROM ops.hosts_without_peer h) AS peers
  ORDER BY rank, oldest DESC NULLS LAST, peer;
 COMMENT ON VIEW ops.peers IS
@@ -161,13 +172,18 @@ SELECT * FROM (
     SELECT 'outbox', coalesce(p.origin, o.peer_id::text), o.oldest_id::text, o.oldest_type,
            now() - o.oldest_at, coalesce(p.transport_failures + p.auth_failures, 0),
            p.last_code, p.last_error,
-           CASE WHEN p.id IS NULL THEN 'its peer is gone' ELSE 'peer is ' || ops.peer_state(p) END,
+           CASE WHEN p.id IS NULL THEN 'its peer is gone'
+               WHEN ops.peer_state(p) IN ('refuses our signature', 'asks us to wait')
+                   THEN 'peer ' || ops.peer_state(p)
+               ELSE 'peer is ' || ops.peer_state(p) END,
            CASE WHEN p.id IS NULL
                THEN format('wait: it ends with its time to live; or ops.discard(%L, why => ...)', o.peer_id::text)
                ELSE CASE ops.peer_state(p)
                WHEN 'refuses our signature' THEN 'renew the trust: rotate the secret or peer again'
                WHEN 'unreachable' THEN format('ask its operator; it is probed all the time; or ops.retry_now(%L)', p.origin)
                WHEN 'failing' THEN format('wait: tried again by itself; or ops.retry_now(%L)', p.origin)
+               WHEN 'asks us to wait' THEN format('wait: it is tried again in %s',
+                   date_trunc('second', p.next_attempt_at - now()))
                WHEN 'awaiting approval' THEN format('ops.peer_approve(%L)', p.origin)
                WHEN 'paused' THEN format('ops.peer_resume(%L)', p.origin)
                WHEN 'pending' THEN 'finish the handshake: peer again'

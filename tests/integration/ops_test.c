@@ -245,6 +245,48 @@ Test(ops, peers_are_told_in_words_worst_first)
 	    "77");
 }
 
+Test(ops, peers_say_how_they_answer_and_what_they_take)
+{
+	test_db_script(database, peers_of_every_kind);
+	test_db_script(database,
+	    "UPDATE federation_peers SET latency_ms = 25300,"
+	    " remote_max_upload_size = 25 * 1024 * 1024,"
+	    " retry_batch_limit = 6, limit_per_minute = 90,"
+	    " limited_at = now() - interval '2 minutes' WHERE id = 1;"
+	    "UPDATE federation_peers SET transport_failures = 0,"
+	    " last_code = 429, next_attempt_at = now() + interval '1 minute',"
+	    " limited_at = now() - interval '2 hours' WHERE id = 2");
+	cr_expect_str_eq(
+	    one_text("SELECT concat_ws('|', latency_ms, limits, meaning) AS t"
+		     " FROM ops.peers WHERE peer = 'https://well.example'"),
+	    "25300|90 batches a minute, batches of 6, files up to 25 MB|"
+	    "well, but it takes 25 s to answer");
+	cr_expect_str_eq(
+	    one_text("SELECT concat_ws('|', state, limits) AS t"
+		     " FROM ops.peers WHERE peer = 'https://slow.example'"),
+	    "asks us to wait");
+	entries(2, 1);
+	cr_expect_str_eq(
+	    one_text("SELECT why_stuck || ', ' || split_part(what_to_do, ' in"
+		     " ', 1) AS t FROM ops.stuck"),
+	    "peer asks us to wait, wait: it is tried again");
+}
+
+/* What is written and deleted all the time is vacuumed by its own rule. */
+Test(ops, every_queue_has_its_own_vacuum)
+{
+	cr_expect_null(one_text(
+	    "SELECT string_agg(c.relname, ' ') AS t FROM pg_class c"
+	    " WHERE c.relkind = 'r'"
+	    " AND c.relname IN ('federation_outbox', 'federation_peers',"
+	    " 'outbox_presented', 'dead_letters', 'federation_file_queue',"
+	    " 's2s_requests', 'nonces', 'peer_rates', 'workers',"
+	    " 'fediverse_outbound_queue', 'fediverse_domains')"
+	    " AND NOT coalesce(array_to_string(c.reloptions, ' ')"
+	    " ~ 'autovacuum_vacuum_scale_factor=0(\\.0[0-9]*)? '"
+	    ", false)"));
+}
+
 Test(ops, queue_counts_what_waits)
 {
 	test_db_script(database, peers_of_every_kind);

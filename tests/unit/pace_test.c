@@ -98,10 +98,39 @@ Test(pace, is_never_slower_than_the_least_and_forgets_by_and_by)
 		pace_sent(pace, PEER, now);
 		pace_refused(pace, PEER, now);
 	}
-	cr_expect_eq(pace_limit(pace, PEER), PACE_LEAST);
+	cr_expect_eq(pace_limit(pace, PEER, now), PACE_LEAST);
 	for (int minute = 0; minute < 120; minute++) {
 		now += MINUTE;
 		cr_expect_leq(pace_wait_ms(pace, PEER, now), 0);
 	}
-	cr_expect_eq(pace_limit(pace, PEER), 0);
+	cr_expect_eq(pace_limit(pace, PEER, now), 0);
+}
+
+/* The row of the peer says what the one before had learned. */
+Test(pace, what_another_learned_holds_and_is_not_learned_anew)
+{
+	int64_t now = 1000 * MINUTE;
+	int taken;
+
+	pace_know(pace, PEER, 90, now - 2000);
+	cr_expect_eq(pace_limit(pace, PEER, now), 81);
+	cr_expect_eq(pace_wait_ms(pace, PEER, now), 0, "has sent nothing");
+	cr_expect_eq(refusals_in(&now, 5, 90, &taken), 0);
+	cr_expect_geq(taken, 5 * 90 * 8 / 10);
+	pace_know(pace, PEER, 600, now - 10 * MINUTE);
+	cr_expect_eq(pace_ceiling(pace, PEER), 90, "the later refusal counts");
+	pace_know(pace, PEER, 0, now);
+	cr_expect_eq(pace_ceiling(pace, PEER), 90);
+}
+
+/* The one before had sent most of the minute already. */
+Test(pace, a_refusal_just_after_a_takeover_says_nothing_new)
+{
+	int64_t now = 1000 * MINUTE;
+
+	pace_know(pace, PEER, 90, now);
+	pace_sent(pace, PEER, now);
+	pace_refused(pace, PEER, now);
+	cr_expect_eq(pace_ceiling(pace, PEER), 90);
+	cr_expect_eq(pace_limit(pace, PEER, now), 81);
 }
