@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include <poll.h>
 #include <signal.h>
 #include <time.h>
 
@@ -8,7 +9,7 @@
 
 enum { SOON_MS = 10000, HEALTHY = 48, SERVED_MS = 2000, SEEN_MS = 25000 };
 
-TestSuite(delivery_many, .timeout = 90);
+TestSuite(delivery_many, .timeout = 300);
 
 /* ---- peers that answer in one way ---- */
 
@@ -145,6 +146,33 @@ Test(delivery_many, a_peer_that_refused_the_pace_is_sent_to_more_slowly)
 	scene_end(&scene);
 }
 
+Test(delivery_many, who_takes_over_keeps_the_pace_that_was_learned)
+{
+	struct manner manner = {
+		.status = 429, .headers = "Retry-After: 1\r\n", .after = 3
+	};
+	struct scene scene;
+	size_t so_far;
+	int64_t before;
+
+	test_db_needed();
+	scene = scene_begin(&manner, "3s");
+	site_enqueue_many(&scene.site, scene.id, "m", 400);
+	cr_assert(site_until(&scene.site,
+	    "EXISTS (SELECT FROM ops.peers WHERE limits LIKE '30 batches a "
+	    "minute%')",
+	    SOON_MS));
+	test_daemon_kill(scene.outboxd);
+	so_far = test_peer_count(scene.peer, RELAY_PATH);
+	test_daemon_again(scene.outboxd);
+	cr_assert(test_peer_got(scene.peer, RELAY_PATH, so_far + 2, SOON_MS));
+	before = test_peer_nth(scene.peer, RELAY_PATH, so_far).at_ms;
+	cr_expect_geq(
+	    test_peer_nth(scene.peer, RELAY_PATH, so_far + 1).at_ms - before,
+	    1900);
+	scene_end(&scene);
+}
+
 /* ---- what was read ahead ---- */
 
 Test(delivery_many, what_was_read_ahead_stays_behind_a_refusal)
@@ -211,6 +239,161 @@ Test(delivery_many, a_stopped_worker_is_taken_over_and_changes_nothing_later)
 			 "FROM federation_peers"),
 	    0);
 	test_daemon_kill(other);
+	scene_end(&scene);
+}
+
+/* ---- signals, and none ---- */
+
+Test(delivery_many, what_nobody_signalled_is_found_all_the_same)
+{
+	struct manner manner = { 0 };
+	struct scene scene;
+	int64_t before;
+
+	test_db_needed();
+	scene = scene_begin(&manner, "3s");
+	site_enqueue(&scene.site, scene.id, ENTRIES("create a"));
+	cr_assert(site_drained(&scene.site, SOON_MS));
+	before = clock_steady_ms();
+	test_db_script(scene.site.db,
+	    "SET postrider.signals = 'after'; "
+	    "INSERT INTO federation_outbox (peer_id, context_type, context_id, "
+	    "event_type, entity_id, payload, expires_at) SELECT id, 'dm', 'c', "
+	    "'create', 'b', '', now() + interval '1 day' FROM "
+	    "federation_peers");
+	cr_expect(test_peer_got(scene.peer, RELAY_PATH, 2, SOON_MS));
+	cr_expect_lt(clock_steady_ms() - before, test_patience_ms(1500));
+	scene_end(&scene);
+}
+
+/* ---- at rest ---- */
+
+/* User and system time so far, in ticks. */
+static int64_t ticks_used(const struct test_daemon *daemon)
+{
+	char path[64];
+	char line[1024] = "";
+	FILE *file;
+	long user = 0;
+	long system = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)daemon->pid);
+	file = fopen(path, "re");
+	cr_assert_not_null(file);
+	cr_assert_not_null(fgets(line, sizeof(line), file));
+	fclose(file);
+	cr_assert_eq(
+	    sscanf(strrchr(line, ')'),
+		") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user,
+		&system),
+	    2);
+	return user + system;
+}
+
+/* Peers that stall in the middle of an answer, names that nobody knows: when
+ * they have had their time the daemon costs next to nothing. */
+Test(delivery_many, after_transfers_that_failed_nothing_spins)
+{
+	enum { REST_MS = 2000, TICKS_MAX = 40 /* of 200 */ };
+	struct manner manner = { .hold_ms = 60000 };
+	struct scene scene;
+	int64_t ids[HEALTHY];
+	int64_t used;
+	int64_t began;
+
+	test_db_needed();
+	scene = scene_begin(&manner, "1s");
+	peers_at(&scene, scene.peer, "s", HEALTHY, ids);
+	site_enqueue(&scene.site,
+	    site_peer(&scene.site, "https://nowhere.invalid"),
+	    ENTRIES("create x"));
+	for (int i = 0; i < HEALTHY; i++)
+		site_enqueue(&scene.site, ids[i], ENTRIES("create x"));
+	cr_assert(site_until(&scene.site,
+	    "(SELECT count(*) FROM federation_peers WHERE last_error IS NOT "
+	    "NULL AND lease_worker IS NULL) > 48",
+	    SOON_MS));
+	used = ticks_used(scene.outboxd);
+	began = clock_steady_ms();
+	while (clock_steady_ms() - began < REST_MS)
+		poll(NULL, 0, 100);
+	cr_expect_lt(ticks_used(scene.outboxd) - used, TICKS_MAX);
+	scene_end(&scene);
+}
+
+/* ---- five of them ---- */
+
+enum { SHARED = 8, ROUNDS = 5, EACH = 100 };
+
+static void owe_all(struct scene *scene)
+{
+	test_db_script(scene->site.db,
+	    arena_printf(scene->site.arena,
+		"INSERT INTO federation_outbox (peer_id, context_type, "
+		"context_id, event_type, entity_id, payload, expires_at) "
+		"SELECT p.id, 'dm', 'c', 'create', split_part(p.host, '.', 1) "
+		"|| '-' || n + (SELECT count(*) FROM chaos), '', now() + "
+		"interval '1 day' FROM federation_peers p, generate_series(1, "
+		"%d) n WHERE p.host LIKE 'h%%' ORDER BY p.id, n; "
+		"INSERT INTO chaos SELECT FROM generate_series(1, %d)",
+		EACH, EACH));
+}
+
+/* Of each peer every thing, first told in order; twice is no harm. */
+static void expect_all_in_order(struct scene *scene, struct test_peer *server)
+{
+	size_t count = test_peer_count(server, RELAY_PATH);
+	int told[SHARED] = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		const char *at = site_batch(&scene->site, server, i);
+
+		while ((at = strstr(at, "create h"))) {
+			int peer;
+			int nth;
+
+			cr_assert_eq(
+			    sscanf(at, "create h%d-%d", &peer, &nth), 2);
+			cr_expect_leq(nth, told[peer] + 1, "h%d: %d after %d",
+			    peer, nth, told[peer]);
+			told[peer] = nth > told[peer] ? nth : told[peer];
+			at++;
+		}
+	}
+	for (int i = 0; i < SHARED; i++)
+		cr_expect_eq(told[i], ROUNDS * EACH, "h%d", i);
+}
+
+Test(delivery_many, of_five_any_may_be_killed_and_nothing_is_missing)
+{
+	struct manner manner = { .hold_ms = 30 };
+	struct test_daemon *five[ROUNDS];
+	struct scene scene;
+	int64_t ids[SHARED];
+
+	test_db_needed();
+	scene = scene_begin(&manner, "10s");
+	test_db_script(scene.site.db, "CREATE TABLE chaos ()");
+	peers_at(&scene, scene.peer, "h", SHARED, ids);
+	five[0] = scene.outboxd;
+	for (int i = 1; i < ROUNDS; i++)
+		five[i] = test_outboxd(scene.site.node, NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		size_t so_far = test_peer_count(scene.peer, RELAY_PATH);
+
+		owe_all(&scene);
+		cr_assert(test_peer_got(
+		    scene.peer, RELAY_PATH, so_far + SHARED / 2, SOON_MS));
+		test_daemon_kill(five[i]);
+		if (i > 0)
+			test_daemon_again(five[i - 1]);
+	}
+	cr_assert(site_drained(&scene.site, 2 * SOON_MS));
+	expect_all_in_order(&scene, scene.peer);
+	cr_expect_eq(site_number(&scene.site,
+			 "SELECT sum(transport_failures) AS n FROM "
+			 "federation_peers"),
+	    0);
 	scene_end(&scene);
 }
 

@@ -19,6 +19,7 @@ struct turn {
 	const char *body;
 	int hold_ms;
 	bool cut;
+	bool endless;
 };
 
 struct turns {
@@ -39,6 +40,7 @@ static void by_turn(void *arg, struct arena *arena UNUSED,
 	answer->hold_ms = turn->hold_ms;
 	answer->headers = turn->headers;
 	answer->cut = turn->cut;
+	answer->endless = turn->endless;
 	if (turn->status < 0)
 		answer->status = 0;
 	if (turn->status > 0)
@@ -443,6 +445,7 @@ Test(delivery, nonsense_is_no_success)
 		{ .status = 200, .body = "{\"ok\":true}" },
 		{ .status = 204, .body = "" },
 		{ .cut = true },
+		{ .endless = true },
 		{ .status = -1 },
 		{ .status = 301, .headers = "Location: /elsewhere\r\n", .body = "" },
 		{ .hold_ms = 20000 },
