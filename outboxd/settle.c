@@ -310,6 +310,14 @@ static bool settle_answered(struct tx *tx, struct drain *drain,
 	    peer_answered(tx, drain, err);
 }
 
+/* Along the schedule, and not before the time that a failing peer named. */
+static int64_t wait_after(int64_t attempt, const struct answer *answer)
+{
+	int64_t wait = backoff_spread_ms(backoff_s(attempt));
+
+	return wait > answer->pause_ms ? wait : answer->pause_ms;
+}
+
 /* transport or auth is 1, the other 0. */
 static bool peer_failed(struct tx *tx, struct drain *drain, int64_t transport,
     int64_t auth, struct err *err)
@@ -317,7 +325,7 @@ static bool peer_failed(struct tx *tx, struct drain *drain, int64_t transport,
 	struct drain_lease *lease = &drain->lease;
 	int64_t attempt = transport ? lease->transport_failures + 1
 				    : lease->auth_failures + 1;
-	int64_t wait = backoff_spread_ms(backoff_s(attempt));
+	int64_t wait = wait_after(attempt, &drain->answer);
 	const char *text = drain->answer.text;
 
 	log_warn("outbox.failed", F("peer", v_text(lease->origin)),

@@ -125,6 +125,22 @@ Test(delivery_many, a_pause_is_as_long_as_asked_within_bounds)
 	scene_end(&scene);
 }
 
+Test(delivery_many, a_failing_peer_that_names_a_time_is_left_until_then)
+{
+	struct manner manner = { .status = 503,
+		.headers = "Retry-After: 600\r\n" };
+	struct scene scene;
+
+	test_db_needed();
+	scene = scene_begin(&manner, "3s");
+	site_enqueue(&scene.site, scene.id, ENTRIES("create a"));
+	cr_expect(site_until(&scene.site,
+	    "EXISTS (SELECT FROM federation_peers WHERE transport_failures = 1 "
+	    "AND next_attempt_at > now() + interval '9 minutes')",
+	    SOON_MS));
+	scene_end(&scene);
+}
+
 Test(delivery_many, a_peer_that_refused_the_pace_is_sent_to_more_slowly)
 {
 	struct manner manner = {
