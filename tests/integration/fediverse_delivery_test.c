@@ -405,6 +405,16 @@ Test(fediverse_delivery, a_row_without_an_actor_cannot_be_signed)
 	expect(id, "status = 'failed' AND attempts = 0");
 }
 
+/* The database does not know who we are; whoever would send it does. */
+Test(fediverse_delivery, our_own_inbox_is_not_written_to)
+{
+	expect(
+	    fediverse_owe(&site, "a1",
+		arena_printf(arena, "%s/users/alice/inbox", site.node->origin)),
+	    "status = 'failed' AND attempts = 0 AND "
+	    "last_error = 'the inbox is our own'");
+}
+
 /* The next delivery carries the new key's signature. */
 Test(fediverse_delivery, a_rotated_key_is_used_at_once)
 {
