@@ -141,8 +141,55 @@ static pid_t daemon_start(const struct bench *bench)
 	_exit(127);
 }
 
+/* Words of /proc/PID/stat behind the name; they count from 3. */
+static int64_t stat_word(int64_t pid, int place)
+{
+	char path[64];
+	char line[1024];
+	FILE *file;
+	const char *word;
+
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	word = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+	fclose(file);
+	for (int i = 2; word && i < place; i++)
+		word = strchr(word + 1, ' ');
+	return word ? strtoll(word + 1, NULL, 10) : 0;
+}
+
+/* What backends took that have ended: the postmaster knows. 0: another
+ * machine's. */
+static double database_us(const struct bench *bench)
+{
+	enum { PARENT = 4, CHILDREN_USER = 16, CHILDREN_SYSTEM = 17 };
+	static const struct stmt who = { "bench_backend",
+		"SELECT pg_backend_pid()::bigint AS value", SQL_ONE, 0 };
+	struct number {
+		int64_t value;
+	} backend;
+	static const struct shape shape[] = {
+		SHAPE(INT, struct number, value, NULL),
+		SHAPE_END(struct number),
+	};
+	AUTO(arena_free) struct arena *arena = arena_new();
+	AUTO(conn_free) struct conn *conn = test_db_conn(bench->conninfo);
+	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
+	struct err err = { 0 };
+	int64_t postmaster;
+
+	must(sql_one(tx, &who, shape, &backend, &err), "backend", &err);
+	postmaster = stat_word(backend.value, PARENT);
+	return (double)(stat_word(postmaster, CHILDREN_USER) +
+		   stat_word(postmaster, CHILDREN_SYSTEM)) *
+	    1e6 / (double)sysconf(_SC_CLK_TCK);
+}
+
 void site_start(struct bench *bench, int daemons)
 {
+	bench->database_before_us = database_us(bench);
 	bench->daemon_count = daemons;
 	for (int i = 0; i < daemons; i++)
 		bench->daemons[i] = daemon_start(bench);
@@ -164,6 +211,11 @@ void site_stop(struct bench *bench)
 		bench->cpu_us += micros(use.ru_utime) + micros(use.ru_stime);
 	}
 	bench->daemon_count = 0;
+	while (test_db_number(bench->conninfo,
+	    "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = "
+	    "current_database() AND application_name LIKE 'outboxd%'"))
+		usleep(1000);
+	bench->database_cpu_us = database_us(bench) - bench->database_before_us;
 }
 
 double site_drain(struct bench *bench, int peers, int entries, int daemons)

@@ -23,7 +23,10 @@ struct bench {
 	int64_t peers[SITE_PEERS];
 	pid_t daemons[SITE_DAEMONS_MAX];
 	int daemon_count;
-	double cpu_us; /* of the daemons that were stopped last */
+	double database_before_us;
+	/* Processor time while the daemons ran that were stopped last: */
+	double cpu_us;		/* theirs */
+	double database_cpu_us; /* of PostgreSQL, all of the cluster's */
 };
 
 void site_begin(struct bench *bench);
