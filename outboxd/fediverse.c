@@ -29,6 +29,7 @@ static void claim_run(void *item, void *state)
 	AUTO(tx_end) struct tx *tx = tx_new(worker->conn, claim->arena);
 
 	tx_lazy(tx);
+	tx_closing(tx);
 	claim->failed =
 	    !outbound_claim(tx, claim->room, claim->all->def.self->id,
 		&claim->leases, &claim->err) ||
@@ -222,6 +223,7 @@ struct fediverse *fediverse_new(const struct fediverse_def *def)
 	all->renew = loop_timer_new(def->loop, on_renew, all);
 	all->patience = loop_timer_new(def->loop, on_patience, all);
 	all->kick = loop_timer_new(def->loop, on_kick, all);
+	all->step = loop_timer_new(def->loop, fediverse_steps_begin, all);
 	loop_timer_arm(all->tick, TICK_MS);
 	loop_timer_arm(all->renew, LEASE_RENEW_MS);
 	return all;
@@ -251,6 +253,7 @@ void fediverse_free(struct fediverse **fediverse)
 	loop_timer_free(&all->renew);
 	loop_timer_free(&all->patience);
 	loop_timer_free(&all->kick);
+	loop_timer_free(&all->step);
 	free(all);
 	*fediverse = NULL;
 }

@@ -56,6 +56,17 @@ void attempt_free(struct attempt **attempt)
 	arena_free(&arena);
 }
 
+void attempts_drop(struct attempt **list, size_t *count)
+{
+	struct attempt *a;
+	struct attempt *next;
+
+	DL_FOREACH_SAFE(*list, a, next)
+	attempt_free(&a);
+	*list = NULL;
+	*count = 0;
+}
+
 /* ---- what became of it, told once ---- */
 
 void attempt_log(const struct attempt *attempt)

@@ -6,47 +6,12 @@
 #include "outboxd/fediverse_parts.h"
 
 enum {
-	READ_MAX = 16,	/* rows a step reads */
-	READ_BELOW = 8, /* a step reads when fewer are ready */
-	SETTLE_AT = 4,
+	READ_BELOW = 16, /* rows are wanted when fewer are ready */
+	SETTLE_AT = 16,
 	SETTLE_MS = 500,
 	TURN_MS = 5000,
 	AGAIN_MS = 1000
 };
-
-/* What a worker does for a domain: write, bury, read. */
-struct step {
-	struct fediverse_domain *domain;
-	struct arena *arena;
-	struct outbound_result *results;
-	size_t count;
-	struct attempt *settling;
-	const char **under_way;
-	size_t under_way_count;
-	bool reads;
-	/* what it found */
-	struct outbound_domain row;
-	bool held;
-	int room;
-	struct rows items;
-	bool more_dead;
-	bool dry;
-	bool failed;
-	struct err err;
-};
-
-/* ---- lists ---- */
-
-static void drop_all(struct attempt **list, size_t *count)
-{
-	struct attempt *a;
-	struct attempt *next;
-
-	DL_FOREACH_SAFE(*list, a, next)
-	attempt_free(&a);
-	*list = NULL;
-	*count = 0;
-}
 
 static bool busy(const struct fediverse_domain *d)
 {
@@ -58,184 +23,12 @@ static void domain_free(struct fediverse_domain *d)
 	struct fediverse *all = d->all;
 	struct arena *arena = d->arena;
 
-	drop_all(&d->ready, &d->ready_count);
-	drop_all(&d->ended, &d->ended_count);
+	attempts_drop(&d->ready, &d->ready_count);
+	attempts_drop(&d->ended, &d->ended_count);
 	DL_DELETE(all->domains, d);
 	all->held--;
 	metric_set(&figure_domains, 0, (double)all->held);
 	arena_free(&arena);
-}
-
-/* ---- a step ---- */
-
-static bool step_read(struct step *step, struct tx *tx, struct err *err)
-{
-	int64_t limit = step->room == 1 ? 1 : READ_MAX;
-
-	if (!step->reads || step->room == 0) {
-		step->dry = step->room == 0;
-		return true;
-	}
-	if (!outbound_read(tx, &step->row, limit, step->under_way,
-		step->under_way_count, &step->items, err))
-		return false;
-	step->dry = (int64_t)step->items.count < limit;
-	return true;
-}
-
-static bool step_do(struct step *step, struct tx *tx, struct err *err)
-{
-	struct breaker *breaker = &step->row.breaker;
-
-	if (!outbound_lock(
-		tx, &step->domain->lease, &step->row, &step->held, err))
-		return false;
-	if (!step->held)
-		return true;
-	if (!outbound_settle(tx, &step->row, step->results, step->count, err))
-		return false;
-	step->room = step->row.on
-	    ? breaker_room(breaker, clock_wall_ms(), FEDIVERSE_PER_DOMAIN)
-	    : 0;
-	if ((breaker->state == BREAKER_DEAD || step->row.blocked) &&
-	    !outbound_bury(tx, &step->row, &step->more_dead, err))
-		return false;
-	return step_read(step, tx, err);
-}
-
-static void step_run(void *item, void *state)
-{
-	struct step *step = item;
-	struct outboxd_worker *worker = state;
-	AUTO(tx_end) struct tx *tx = tx_new(worker->conn, step->arena);
-
-	/* What is lost with a crash is sent again, and known as a repeat. */
-	tx_lazy(tx);
-	step->failed =
-	    !step_do(step, tx, &step->err) || !tx_commit(tx, &step->err);
-}
-
-/* What could not be written is kept, and written later. */
-static void step_undo(struct step *step)
-{
-	struct fediverse_domain *d = step->domain;
-
-	log_warn("activity.unwritten", F("peer", v_text(d->lease.domain)),
-	    F("err", v_text(step->err.text)));
-	DL_CONCAT(d->ended, step->settling);
-	d->ended_count += step->count;
-	d->news = true;
-	d->not_before = clock_steady_ms() + AGAIN_MS;
-}
-
-static void count_ended(const struct step *step)
-{
-	int64_t ended = 0;
-
-	for (size_t i = 0; step->held && i < step->count; i++)
-		ended += step->results[i].outcome.fate != FATE_RETRY;
-	metric_add(&figure_activities_ended, 0, ended);
-}
-
-static void step_take(struct step *step)
-{
-	struct fediverse_domain *d = step->domain;
-	const struct outbound_item *items = step->items.items;
-	size_t settled = step->count;
-
-	count_ended(step);
-	drop_all(&step->settling, &settled);
-	d->room = step->room;
-	d->well = step->row.well && step->row.breaker.failure_days == 0;
-	d->burying = step->more_dead;
-	d->dry = step->dry && d->hints == d->all->hints;
-	for (size_t i = 0; i < step->items.count; i++) {
-		struct attempt *a = attempt_new(d, &step->row, &items[i]);
-
-		DL_APPEND(d->ready, a);
-		d->ready_count++;
-	}
-}
-
-static void step_done(void *item)
-{
-	struct step *step = item;
-	struct fediverse_domain *d = step->domain;
-	struct arena *arena = step->arena;
-
-	d->stepping = false;
-	d->stepped = true;
-	if (step->failed)
-		step_undo(step);
-	else
-		step_take(step);
-	if (!step->failed && !step->held)
-		fediverse_domain_lose(d);
-	else
-		fediverse_domain_go(d);
-	arena_free(&arena);
-}
-
-static void under_way_list(struct step *step, const struct fediverse_domain *d)
-{
-	const struct attempt *a;
-
-	step->under_way = arena_array(step->arena,
-	    d->ready_count + d->away_count + d->ended_count, sizeof(char *));
-	DL_FOREACH(d->ready, a)
-	step->under_way[step->under_way_count++] = a->item.id;
-	DL_FOREACH(d->away, a)
-	step->under_way[step->under_way_count++] = a->item.id;
-}
-
-static struct step *step_new(struct fediverse_domain *d, bool reads)
-{
-	struct arena *arena = arena_new();
-	struct step *step = ARENA_NEW(arena, struct step);
-	const struct attempt *a;
-
-	step->arena = arena;
-	step->domain = d;
-	step->reads = reads;
-	step->results =
-	    arena_array(arena, d->ended_count, sizeof(*step->results));
-	DL_FOREACH(d->ended, a)
-	step->results[step->count++] = delivery_result(&a->hop);
-	under_way_list(step, d);
-	return step;
-}
-
-/* The names of what is under way are copied: attempts may end meanwhile. */
-static void names_copy(struct step *step)
-{
-	for (size_t i = 0; i < step->under_way_count; i++)
-		step->under_way[i] =
-		    arena_text(step->arena, step->under_way[i]);
-}
-
-static bool wants_rows(const struct fediverse_domain *d)
-{
-	return !d->dry && !d->closing && !d->all->draining &&
-	    d->ready_count < READ_BELOW;
-}
-
-static void step_begin(struct fediverse_domain *d)
-{
-	struct step *step = step_new(d, wants_rows(d));
-	struct arena *arena = step->arena;
-
-	names_copy(step);
-	if (!work_submit(d->all->def.pool, step_run, step_done, step)) {
-		d->not_before = clock_steady_ms() + AGAIN_MS;
-		arena_free(&arena);
-		return;
-	}
-	step->settling = d->ended;
-	d->ended = NULL;
-	d->ended_count = 0;
-	d->news = false;
-	d->hints = d->all->hints;
-	d->stepping = true;
 }
 
 /* ---- giving it back ---- */
@@ -248,6 +41,7 @@ static void release_run(void *item, void *state)
 	struct err err = { 0 };
 
 	tx_lazy(tx);
+	tx_closing(tx);
 	if (!outbound_release(tx, &d->lease, &err) || !tx_commit(tx, &err))
 		log_warn("lease.unreleased", F("peer", v_text(d->lease.domain)),
 		    F("err", v_text(err.text)));
@@ -318,11 +112,18 @@ static bool wants_settling(const struct fediverse_domain *d)
 	    clock_steady_ms() - d->ended_since >= SETTLE_MS;
 }
 
-static bool wants_step(const struct fediverse_domain *d)
+bool fediverse_domain_wants_rows(const struct fediverse_domain *d)
 {
-	return !d->stepping && !d->releasing &&
+	return !d->dry && !d->closing && !d->all->draining &&
+	    d->ready_count < READ_BELOW;
+}
+
+bool fediverse_domain_wants_step(const struct fediverse_domain *d)
+{
+	return !d->lost && !d->stepping && !d->releasing &&
 	    clock_steady_ms() >= d->not_before &&
-	    (!d->stepped || wants_settling(d) || d->burying || wants_rows(d));
+	    (!d->stepped || wants_settling(d) || d->burying ||
+		fediverse_domain_wants_rows(d));
 }
 
 static bool is_over(const struct fediverse_domain *d)
@@ -341,10 +142,10 @@ void fediverse_domain_go(struct fediverse_domain *d)
 	if (d->all->crowded && clock_steady_ms() - d->since > TURN_MS)
 		d->closing = true;
 	if (d->closing || d->all->draining || (d->stepped && d->room == 0))
-		drop_all(&d->ready, &d->ready_count);
+		attempts_drop(&d->ready, &d->ready_count);
 	begin_ready(d);
-	if (wants_step(d))
-		step_begin(d);
+	if (fediverse_domain_wants_step(d))
+		fediverse_step_soon(d->all);
 	else if (is_over(d))
 		release_begin(d);
 }
@@ -392,8 +193,8 @@ void fediverse_domain_lose(struct fediverse_domain *d)
 		return;
 	log_warn("lease.lost", F("peer", v_text(d->lease.domain)));
 	d->lost = true;
-	drop_all(&d->ready, &d->ready_count);
-	drop_all(&d->ended, &d->ended_count);
+	attempts_drop(&d->ready, &d->ready_count);
+	attempts_drop(&d->ended, &d->ended_count);
 	if (busy(d))
 		fediverse_domain_abort(d);
 	else

@@ -55,6 +55,7 @@ struct fediverse_domain {
 	size_t ended_count;
 	int64_t ended_since; /* steady ms, of the first of them */
 	bool news;	     /* one of them tells something of the domain */
+	bool alone;	     /* its last step failed: not with others */
 	bool stepped;	     /* at least once */
 	bool stepping;	     /* a worker has it */
 	bool dry;	     /* nothing more was due */
@@ -71,6 +72,7 @@ struct fediverse {
 	struct loop_timer *renew;
 	struct loop_timer *patience;
 	struct loop_timer *kick; /* a place became free */
+	struct loop_timer *step; /* somebody wants one */
 	struct fediverse_domain *domains;
 	struct fediverse_keys *keys;
 	struct fediverse_probes *probes;
@@ -80,6 +82,7 @@ struct fediverse {
 	uint64_t hints;
 	uint64_t epoch; /* of the lock: what an earlier one leased is void */
 	size_t pending; /* work of ours beside the domains' */
+	int steps;	/* workers do now */
 	bool locked;
 	bool up;
 	bool claiming;
@@ -118,12 +121,25 @@ void fediverse_domain_abort(struct fediverse_domain *domain);
 /* An attempt that was on the way is over; dropped: it is as if never begun. */
 void fediverse_domain_back(struct attempt *attempt, bool dropped);
 
+/* Its rows are to be written or buried, or it could have more. */
+bool fediverse_domain_wants_step(const struct fediverse_domain *domain);
+bool fediverse_domain_wants_rows(const struct fediverse_domain *domain);
+
+/* ---- fediverse_step.c ---- */
+
+/* A domain wants a step: after this turn, together with others. */
+void fediverse_step_soon(struct fediverse *all);
+/* That timer's. */
+void fediverse_steps_begin(void *all);
+
 /* ---- fediverse_attempt.c ---- */
 
 /* A copy of item, to be sent as domain wants it. */
 struct attempt *attempt_new(struct fediverse_domain *domain,
     const struct outbound_domain *row, const struct outbound_item *item);
 void attempt_free(struct attempt **attempt);
+/* All of a list. */
+void attempts_drop(struct attempt **list, size_t *count);
 /* False: the workers are too busy. */
 MUST_CHECK bool attempt_begin(struct attempt *attempt);
 void attempt_log(const struct attempt *attempt);

@@ -53,6 +53,7 @@ static void renew_run(void *item, void *state)
 	AUTO(tx_end) struct tx *tx = tx_new(worker->conn, renewal->arena);
 
 	tx_lazy(tx);
+	tx_closing(tx);
 	renewal->failed =
 	    !lease_renew(tx, renewal->of, renewal->keys, renewal->tokens,
 		renewal->count, &renewal->kept, &renewal->err) ||

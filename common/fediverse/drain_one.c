@@ -52,8 +52,7 @@ static bool deliver(const struct drain_one *drain,
 /* What one call holds. */
 struct unit {
 	const struct drain_one *drain;
-	struct outbound_lease lease;
-	struct outbound_domain domain;
+	struct outbound_visit visit;
 	struct outbound_item item;
 	const struct outbound_delivery *delivery;
 	struct pkey *key;
@@ -65,15 +64,27 @@ static void unit_end(struct unit *unit)
 	pkey_free(&unit->key);
 }
 
+static bool lock(struct tx *tx, struct unit *unit, struct err *err)
+{
+	return outbound_lock(tx, &unit->visit, 1, err) &&
+	    (unit->visit.held || err_set(err, ERR_BUSY, "the lease was lost"));
+}
+
 static bool read_row(struct tx *tx, struct unit *unit, struct err *err)
 {
+	const struct outbound_reading one = {
+		.count = 1,
+		.domains = (const char *[]){ unit->visit.lease.domain },
+		.limits = (int64_t[]){ 1 },
+		.more = (bool[]){ false },
+	};
 	struct rows items;
 
-	if (!outbound_read(tx, &unit->domain, 1, NULL, 0, &items, err))
+	if (!outbound_read(tx, &one, &items, err))
 		return false;
-	unit->found = items.count > 0 && unit->domain.on;
+	unit->found = items.count > 0 && unit->visit.domain.on;
 	if (!unit->found)
-		return outbound_release(tx, &unit->lease, err);
+		return outbound_release(tx, &unit->visit.lease, err);
 	unit->item = *(const struct outbound_item *)items.items;
 	return true;
 }
@@ -82,7 +93,7 @@ static bool read_row(struct tx *tx, struct unit *unit, struct err *err)
 static bool choose(struct tx *tx, struct unit *unit, struct err *err)
 {
 	const char *name = unit->item.transport ? unit->item.transport
-						: unit->domain.transport;
+						: unit->visit.domain.transport;
 
 	unit->delivery = unit->drain->delivery ? unit->drain->delivery
 					       : outbound_delivery_find(name);
@@ -95,16 +106,13 @@ static bool take(struct unit *unit, struct err *err)
 	AUTO(tx_end)
 	struct tx *tx = tx_new(unit->drain->conn, unit->drain->arena);
 	struct rows leases;
-	bool held = false;
 
 	if (!outbound_claim_oldest(tx, 0, &leases, err))
 		return false;
 	if (leases.count == 0)
 		return tx_commit(tx, err);
-	unit->lease = *(const struct outbound_lease *)leases.items;
-	return outbound_lock(tx, &unit->lease, &unit->domain, &held, err) &&
-	    (held || err_set(err, ERR_BUSY, "the lease was lost")) &&
-	    read_row(tx, unit, err) &&
+	unit->visit.lease = *(const struct outbound_lease *)leases.items;
+	return lock(tx, unit, err) && read_row(tx, unit, err) &&
 	    (!unit->found || choose(tx, unit, err)) && tx_commit(tx, err);
 }
 
@@ -115,12 +123,12 @@ static bool settle(
 	struct tx *tx = tx_new(unit->drain->conn, unit->drain->arena);
 	const struct outbound_result result = delivery_result(attempt);
 	struct outbound_item after;
-	bool held = false;
 
-	if (!outbound_lock(tx, &unit->lease, &unit->domain, &held, err) ||
-	    (!held && !err_set(err, ERR_BUSY, "the lease was lost")) ||
-	    !outbound_settle(tx, &unit->domain, &result, 1, err) ||
-	    !outbound_release(tx, &unit->lease, err) ||
+	unit->visit.results = &result;
+	unit->visit.count = 1;
+	if (!lock(tx, unit, err) ||
+	    !outbound_settle(tx, &unit->visit, 1, err) ||
+	    !outbound_release(tx, &unit->visit.lease, err) ||
 	    !outbound_find(tx, unit->item.id, &after, err) ||
 	    !tx_commit(tx, err))
 		return false;
@@ -138,7 +146,7 @@ bool outbound_drain_one(const struct drain_one *drain, bool *found,
 		return false;
 	if (unit.found) {
 		delivery_begin(&attempt, drain->arena, drain->home, &unit.item);
-		delivery_style(&attempt, &unit.domain);
+		delivery_style(&attempt, &unit.visit.domain);
 		attempt.key = unit.key;
 		if (!unit.delivery)
 			delivery_fail(&attempt, "no such transport");

@@ -1,13 +1,10 @@
 #include "common/fediverse/outbound.h"
 
-#include "common/base/clock.h"
 #include "common/fediverse/outbound.sql.h"
-#include "common/net/addr.h"
 #include "common/net/url.h"
-#include "common/queue/backoff.h"
 #include "common/queue/lease.h"
 
-enum { BURIED_MAX = 1000 };
+enum { BURIED_MAX = 1000, READ_BYTES_MAX = 1 << 20 };
 
 static const char *const statuses[] = {
 	[OUTBOUND_PENDING] = "pending",
@@ -81,6 +78,7 @@ static const struct shape lease_shape[] = {
 };
 
 struct domain_row {
+	const char *domain;
 	const char *state;
 	int64_t failures;
 	int64_t failures_since;
@@ -97,9 +95,11 @@ struct domain_row {
 	bool fediverse;
 	bool blocked;
 	bool well;
+	bool praised;
 };
 
 static const struct shape domain_shape[] = {
+	SHAPE(TEXT, struct domain_row, domain, NULL),
 	SHAPE(TEXT, struct domain_row, state, NULL),
 	SHAPE(INT,  struct domain_row, failures, NULL),
 	SHAPE(TIME, struct domain_row, failures_since, NULL),
@@ -116,6 +116,7 @@ static const struct shape domain_shape[] = {
 	SHAPE(BOOL, struct domain_row, fediverse, NULL),
 	SHAPE(BOOL, struct domain_row, blocked, NULL),
 	SHAPE(BOOL, struct domain_row, well, NULL),
+	SHAPE(BOOL, struct domain_row, praised, NULL),
 	SHAPE_END(struct domain_row),
 };
 /* clang-format on */
@@ -308,22 +309,54 @@ static bool domain_take(const struct outbound_lease *lease,
 		.on = row->fediverse,
 		.blocked = row->blocked,
 		.well = row->well,
+		.praised = row->well && row->praised,
 	};
 	return true;
 }
 
-bool outbound_lock(struct tx *tx, const struct outbound_lease *lease,
-    struct outbound_domain *domain, bool *held, struct err *err)
+static struct outbound_visit *visit_of(
+    struct outbound_visit *visits, size_t count, const char *domain)
 {
-	struct domain_row row;
-	bool found = false;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(visits[i].lease.domain, domain) == 0)
+			return &visits[i];
+	return NULL;
+}
 
-	if (!sql_opt(tx, &SQL_outbound_lock, domain_shape, &row, &found, err,
-		v_text(lease->domain), v_text(lease->token)) ||
-	    (found && !domain_take(lease, &row, domain, err)))
-		return false;
-	*held = found;
+static bool visits_take(struct outbound_visit *visits, size_t count,
+    const struct rows *rows, struct err *err)
+{
+	const struct domain_row *row = rows->items;
+
+	for (size_t i = 0; i < count; i++)
+		visits[i].held = false;
+	for (size_t i = 0; i < rows->count; i++) {
+		struct outbound_visit *visit =
+		    visit_of(visits, count, row[i].domain);
+
+		assert(visit);
+		if (!domain_take(&visit->lease, &row[i], &visit->domain, err))
+			return false;
+		visit->held = true;
+	}
 	return true;
+}
+
+bool outbound_lock(
+    struct tx *tx, struct outbound_visit *visits, size_t count, struct err *err)
+{
+	struct arena *arena = tx_arena(tx);
+	const char **domains = arena_array(arena, count, sizeof(*domains));
+	const char **tokens = arena_array(arena, count, sizeof(*tokens));
+	struct rows rows;
+
+	for (size_t i = 0; i < count; i++) {
+		domains[i] = visits[i].lease.domain;
+		tokens[i] = visits[i].lease.token;
+	}
+	return sql_many(tx, &SQL_outbound_lock, domain_shape, &rows, err,
+		   v_texts(domains, count), v_texts(tokens, count)) &&
+	    visits_take(visits, count, &rows, err);
 }
 
 bool outbound_release(
@@ -353,13 +386,35 @@ bool outbound_revive(struct tx *tx, const char *domain, struct err *err)
 	return sql_none(tx, &SQL_outbound_revive, err, v_text(domain));
 }
 
-bool outbound_read(struct tx *tx, const struct outbound_domain *domain,
-    int64_t limit, const char *const *under_way, size_t under_way_count,
+/* Payloads are kept while their rows are under way: hence the bound. */
+static bool is_cut(const struct rows *items, const char *domain, int64_t limit)
+{
+	const struct outbound_item *item = items->items;
+	int64_t count = 0;
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < items->count; i++) {
+		if (strcmp(item[i].target_domain, domain) != 0)
+			continue;
+		count++;
+		bytes += strlen(item[i].payload_json);
+	}
+	return count == limit || bytes >= READ_BYTES_MAX;
+}
+
+bool outbound_read(struct tx *tx, const struct outbound_reading *reading,
     struct rows *items, struct err *err)
 {
-	return sql_many(tx, &SQL_outbound_read, item_shape, items, err,
-	    v_text(domain->domain), v_int(limit),
-	    v_texts(under_way, under_way_count));
+	if (!sql_many(tx, &SQL_outbound_read, item_shape, items, err,
+		v_texts(reading->domains, reading->count),
+		v_ints(reading->limits, reading->count),
+		v_texts(reading->under_way, reading->under_way_count),
+		v_int(READ_BYTES_MAX)))
+		return false;
+	for (size_t i = 0; i < reading->count; i++)
+		reading->more[i] =
+		    is_cut(items, reading->domains[i], reading->limits[i]);
+	return true;
 }
 
 bool outbound_is_blocked(
@@ -393,184 +448,4 @@ bool outbound_bury(struct tx *tx, const struct outbound_domain *domain,
 		return false;
 	*more = row.buried == BURIED_MAX;
 	return true;
-}
-
-/* ---- what became of rows ---- */
-
-/* A temporary refusal ends at its bound, and then says so. */
-static enum outbound_status status_after(
-    const struct outbound_item *item, const struct outcome *outcome)
-{
-	int64_t attempts = item->attempts + outcome->made;
-
-	if (outcome->fate == FATE_DELIVERED)
-		return OUTBOUND_DELIVERED;
-	if (outcome->fate == FATE_FAILED)
-		return OUTBOUND_FAILED;
-	if (outcome->unauthorized &&
-	    (item->departed ||
-		item->unauthorized + 1 >= OUTCOME_UNAUTHORIZED_MAX))
-		return OUTBOUND_FAILED;
-	if (outcome->unresolved &&
-	    item->unresolved + 1 >= OUTCOME_UNRESOLVED_MAX)
-		return OUTBOUND_DEAD;
-	return attempts >= item->max_attempts ? OUTBOUND_DEAD
-					      : OUTBOUND_PENDING;
-}
-
-static int64_t retry_at(const struct outbound_item *item,
-    const struct outcome *outcome, int64_t now_ms)
-{
-	int64_t wait_ms =
-	    backoff_inbox_ms(item->attempts + outcome->made, arc4random());
-
-	if (outcome->uncounted || outcome->retry_after_ms > wait_ms)
-		wait_ms = outcome->retry_after_ms;
-	if (wait_ms > BREAKER_HOLD_MAX_MS)
-		wait_ms = BREAKER_HOLD_MAX_MS;
-	return now_ms + wait_ms;
-}
-
-/*
- * Who connects cannot tell a name that does not exist from name servers that
- * do not answer. Before a row dies of it they are asked once more: a fault of
- * our own resolver must not end what is owed.
- */
-static bool is_absent(struct arena *arena, const struct outbound_result *result)
-{
-	const char *domain = result->item->target_domain;
-
-	if (result->item->unresolved + 1 < OUTCOME_UNRESOLVED_MAX)
-		return true;
-	return addr_name_is_absent(
-	    arena_textn(arena, domain, strcspn(domain, ":")));
-}
-
-static void domain_learn(struct outbound_domain *domain,
-    const struct outcome *outcome, int64_t now_ms)
-{
-	struct breaker *breaker = &domain->breaker;
-
-	if (outcome->sign == SIGN_FAILURE)
-		breaker_failed(breaker, now_ms, arc4random());
-	if (outcome->sign == SIGN_ALIVE)
-		breaker_answered(breaker);
-	if (outcome->retry_after_ms > 0)
-		breaker_hold(breaker, now_ms, outcome->retry_after_ms);
-	if (outcome->domain_gone)
-		breaker_gone(breaker, now_ms);
-}
-
-static bool rows_write(struct tx *tx, const struct outbound_result *results,
-    size_t count, int64_t now_ms, struct err *err)
-{
-	struct arena *arena = tx_arena(tx);
-	const char **ids = arena_array(arena, count, sizeof(*ids));
-	const char **states = arena_array(arena, count, sizeof(*states));
-	const char **errors = arena_array(arena, count, sizeof(*errors));
-	int64_t *times = arena_array(arena, count, sizeof(*times));
-	bool *made = arena_array(arena, count, sizeof(*made));
-	bool *unauthorized = arena_array(arena, count, sizeof(*unauthorized));
-	bool *unresolved = arena_array(arena, count, sizeof(*unresolved));
-
-	for (size_t i = 0; i < count; i++) {
-		const struct outbound_item *item = results[i].item;
-		struct outcome known = results[i].outcome;
-		const struct outcome *outcome = &known;
-		enum outbound_status status;
-
-		known.unresolved =
-		    known.unresolved && is_absent(arena, &results[i]);
-		status = status_after(item, outcome);
-
-		ids[i] = item->id;
-		states[i] = outbound_status_text(status);
-		errors[i] = outcome->text;
-		times[i] = status == OUTBOUND_PENDING
-		    ? retry_at(item, outcome, now_ms)
-		    : 0;
-		made[i] = outcome->made;
-		unauthorized[i] = outcome->unauthorized;
-		unresolved[i] = outcome->unresolved;
-	}
-	return sql_none(tx, &SQL_outbound_rows_write, err, v_texts(ids, count),
-	    v_texts(states, count), v_bools(made, count),
-	    v_texts(errors, count), v_times(times, count),
-	    v_bools(unauthorized, count), v_bools(unresolved, count));
-}
-
-static bool inboxes_write(struct tx *tx, const struct outbound_domain *domain,
-    const struct outbound_result *results, size_t count, struct err *err)
-{
-	struct arena *arena = tx_arena(tx);
-	const char **inboxes = arena_array(arena, count, sizeof(*inboxes));
-	int64_t *codes = arena_array(arena, count, sizeof(*codes));
-	size_t gone = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (!results[i].outcome.inbox_gone)
-			continue;
-		inboxes[gone] = results[i].item->target_inbox;
-		codes[gone++] = results[i].outcome.code;
-	}
-	return gone == 0 ||
-	    sql_none(tx, &SQL_outbound_inboxes_gone, err,
-		v_text(domain->domain), v_texts(inboxes, gone),
-		v_ints(codes, gone));
-}
-
-/* What was led to another server. */
-static bool moved_write(struct tx *tx, const struct outbound_result *results,
-    size_t count, struct err *err)
-{
-	for (size_t i = 0; i < count; i++)
-		if (results[i].moved_to &&
-		    !sql_none(tx, &SQL_outbound_moved, err,
-			v_text(results[i].item->target_inbox),
-			v_text(results[i].moved_to)))
-			return false;
-	return true;
-}
-
-static bool domain_write(struct tx *tx, const struct outbound_domain *domain,
-    const struct outbound_result *results, size_t count, struct err *err)
-{
-	const struct breaker *b = &domain->breaker;
-	const struct outcome *last = count ? &results[count - 1].outcome : NULL;
-	const char *style = NULL;
-	bool style_failed = false;
-	bool answered = false;
-
-	for (size_t i = 0; i < count; i++) {
-		if (results[i].style)
-			style = results[i].style;
-		style_failed |= results[i].style_failed;
-		answered |= results[i].outcome.fate == FATE_DELIVERED;
-	}
-	return sql_none(tx, &SQL_outbound_domain_write, err,
-	    v_text(domain->domain), v_text(breaker_state_text(b->state)),
-	    v_int(b->failures), v_time(b->failures_since_ms),
-	    v_time(b->last_failure_ms), v_int(b->failure_days),
-	    v_int(b->last_day), v_int(b->pauses), v_time(b->not_before_ms),
-	    v_bool(b->gone), v_time(b->died_ms), v_text(style),
-	    v_bool(style_failed), v_bool(answered),
-	    v_int(last ? last->code : 0), v_text(last ? last->text : NULL));
-}
-
-bool outbound_settle(struct tx *tx, struct outbound_domain *domain,
-    const struct outbound_result *results, size_t count, struct err *err)
-{
-	int64_t now_ms = clock_wall_ms();
-	enum breaker_state before = domain->breaker.state;
-
-	breaker_look(&domain->breaker, now_ms);
-	for (size_t i = 0; i < count; i++)
-		domain_learn(domain, &results[i].outcome, now_ms);
-	if (count == 0 && domain->breaker.state == before)
-		return true;
-	return domain_write(tx, domain, results, count, err) &&
-	    (count == 0 ||
-		(rows_write(tx, results, count, now_ms, err) &&
-		    inboxes_write(tx, domain, results, count, err) &&
-		    moved_write(tx, results, count, err)));
 }

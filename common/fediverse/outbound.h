@@ -136,12 +136,9 @@ struct outbound_domain {
 	const char *transport;	 /* of the settings */
 	bool on; /* setting fediverse, and no operator's pause or block */
 	bool blocked;
-	bool well; /* it has taken something, and nothing failed since */
+	bool well;    /* it has taken something, and nothing failed since */
+	bool praised; /* its row says so, since a few seconds at most */
 };
-
-/* held false: the lease is no longer ours. */
-MUST_CHECK bool outbound_lock(struct tx *tx, const struct outbound_lease *lease,
-    struct outbound_domain *domain, bool *held, struct err *err);
 
 /* What became of a row. */
 struct outbound_result {
@@ -152,9 +149,23 @@ struct outbound_result {
 	const char *moved_to; /* on another server, or NULL */
 };
 
-/* Writes count results and what they mean for the domain. */
-MUST_CHECK bool outbound_settle(struct tx *tx, struct outbound_domain *domain,
-    const struct outbound_result *results, size_t count, struct err *err);
+/* What a holder has to say of a leased domain, and what he finds. */
+struct outbound_visit {
+	struct outbound_lease lease;
+	const struct outbound_result *results;
+	size_t count;
+	bool held; /* false: the lease is no longer ours */
+	struct outbound_domain domain;
+};
+
+/* Locks the domains of count visits for the rest of the transaction. */
+MUST_CHECK bool outbound_lock(struct tx *tx, struct outbound_visit *visits,
+    size_t count, struct err *err);
+
+/* Writes the results of those that are held, and what they mean for their
+ * domains. */
+MUST_CHECK bool outbound_settle(struct tx *tx, struct outbound_visit *visits,
+    size_t count, struct err *err);
 
 /* Does an operator want nothing to do with an inbox's server? */
 MUST_CHECK bool outbound_is_blocked(
@@ -165,10 +176,20 @@ MUST_CHECK bool outbound_is_blocked(
 MUST_CHECK bool outbound_bury(struct tx *tx,
     const struct outbound_domain *domain, bool *more, struct err *err);
 
-/* Due rows, oldest first, without those that are under way. */
+/* What is to be read of count domains. */
+struct outbound_reading {
+	size_t count;
+	const char **domains;
+	int64_t *limits;	/* how many rows of each */
+	const char **under_way; /* ids of rows that are left out */
+	size_t under_way_count;
+	bool *more; /* found: each may have others */
+};
+
+/* Due rows of all of them, oldest first; no more of a domain once its payloads
+ * have a megabyte. */
 MUST_CHECK bool outbound_read(struct tx *tx,
-    const struct outbound_domain *domain, int64_t limit,
-    const char *const *under_way, size_t under_way_count, struct rows *items,
+    const struct outbound_reading *reading, struct rows *items,
     struct err *err);
 
 MUST_CHECK bool outbound_release(

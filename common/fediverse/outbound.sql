@@ -109,9 +109,10 @@ SELECT domain, $2, gen_random_uuid(), now() + $1, now() FROM oldest
  WHERE d.lease_until <= now()
 RETURNING d.domain, d.lease_token::text AS token;
 
--- name: outbound_lock :opt
--- $1 domain, $2 token
-SELECT d.state, d.failures::bigint AS failures, d.failures_since, d.last_failure_at,
+-- name: outbound_lock :many
+-- $1 domains, $2 tokens
+-- In order, so that nobody waits in a circle.
+SELECT d.domain, d.state, d.failures::bigint AS failures, d.failures_since, d.last_failure_at,
        d.failure_days::bigint AS failure_days,
        coalesce(d.last_failure_day - date '1970-01-01', 0)::bigint AS last_day,
        d.pauses::bigint AS pauses, nullif(d.not_before, '-infinity') AS not_before, d.gone,
@@ -121,57 +122,16 @@ SELECT d.state, d.failures::bigint AS failures, d.failures_since, d.last_failure
        s.fediverse_first_style AS first_style, s.fediverse_transport AS transport,
        s.fediverse AND coalesce(d.paused_until, '-infinity') <= now() AND NOT b.blocked AS fediverse,
        b.blocked,
-       d.last_success_at IS NOT NULL AND d.state = 'closed' AND d.failure_days = 0 AS well
-  FROM fediverse_domains d CROSS JOIN instance_settings s
+       d.last_success_at IS NOT NULL AND d.state = 'closed' AND d.failure_days = 0 AS well,
+       d.last_error IS NULL
+           AND coalesce(d.last_success_at > now() - interval '10 seconds', false) AS praised
+  FROM unnest($1::text[], $2::text[]) AS h (domain, token)
+  JOIN fediverse_domains d ON d.domain = h.domain
+ CROSS JOIN instance_settings s
  CROSS JOIN LATERAL (SELECT fediverse_is_blocked(d.domain) AS blocked) AS b
- WHERE d.domain = $1 AND d.lease_token = $2::text::uuid AND d.lease_until > now()
+ WHERE d.lease_token = h.token::uuid AND d.lease_until > now()
+ ORDER BY d.domain
    FOR NO KEY UPDATE OF d;
-
--- name: outbound_domain_write :none
--- $1 domain, $2 state, $3 failures, $4 since, $5 last failure, $6 days, $7 last day, $8 pauses,
--- $9 not before, $10 gone, $11 died, $12 style that worked, $13 the one known did not,
--- $14 answered, $15 code, $16 error
-UPDATE fediverse_domains
-   SET state = $2, failures = $3, failures_since = $4, last_failure_at = $5, failure_days = $6,
-       last_failure_day = CASE WHEN $6 > 0 THEN date '1970-01-01' + $7::integer END,
-       pauses = $8, not_before = coalesce($9, '-infinity'), gone = $10, died_at = $11,
-       style = CASE WHEN $12 IS NOT NULL THEN $12 WHEN NOT $13 THEN style END,
-       style_at = CASE WHEN $12 IS NOT NULL THEN now() WHEN NOT $13 THEN style_at END,
-       last_success_at = CASE WHEN $14 THEN now() ELSE last_success_at END,
-       last_code = nullif($15, 0), last_error = $16
- WHERE domain = $1;
-
--- name: outbound_rows_write :none
--- $1 ids, $2 statuses, $3 a request was made, $4 errors, $5 next attempts, $6 it was a 401,
--- $7 its name led nowhere
-UPDATE fediverse_outbound_queue q
-   SET status = r.status, attempts = q.attempts + r.made::integer, last_error = r.error,
-       next_retry_at = r.retry_at, unauthorized = q.unauthorized + r.unauthorized::integer,
-       unresolved = q.unresolved + r.unresolved::integer,
-       delivered_at = CASE WHEN r.status = 'delivered' THEN now() END
-  FROM unnest($1::text[], $2::text[], $3::boolean[], $4::text[], $5::timestamptz[],
-           $6::boolean[], $7::boolean[])
-           AS r (id, status, made, error, retry_at, unauthorized, unresolved)
- WHERE q.id = r.id::uuid AND q.status = 'pending';
-
--- name: outbound_inboxes_gone :none
--- $1 domain, $2 inboxes, $3 codes
--- What is still owed there ends with a 410, and so do its followers.
-WITH unfollowed AS (
-    DELETE FROM fediverse_followers f
-     USING unnest($2::text[], $3::bigint[]) AS r (inbox, code)
-     WHERE f.inbox = r.inbox AND r.code = 410),
-marked AS (
-    INSERT INTO fediverse_gone_inboxes AS g (inbox, domain, code)
-    SELECT DISTINCT ON (inbox) inbox, $1, code::integer
-      FROM unnest($2::text[], $3::bigint[]) AS r (inbox, code)
-     ORDER BY inbox, code DESC
-        ON CONFLICT (inbox) DO UPDATE SET code = excluded.code, gone_at = now())
-UPDATE fediverse_outbound_queue q
-   SET status = 'failed', next_retry_at = NULL, last_error = format('the inbox is gone (%s)', r.code)
-  FROM unnest($2::text[], $3::bigint[]) AS r (inbox, code)
- WHERE q.status = 'pending' AND q.target_domain COLLATE "C" = $1 AND q.target_inbox = r.inbox
-   AND r.code = 410;
 
 -- name: outbound_bury :one
 -- $1 domain, $2 at most, $3 why
@@ -187,17 +147,9 @@ buried AS (
 SELECT count(*) AS buried FROM buried;
 
 -- name: outbound_read :many
--- $1 domain, $2 how many, $3 under way
-WITH due AS MATERIALIZED (
-    (SELECT id, created_at, seq FROM fediverse_outbound_queue
-      WHERE status = 'pending' AND target_domain COLLATE "C" = $1 AND next_retry_at IS NULL
-        AND id <> ALL ($3::text[]::uuid[])
-      ORDER BY created_at, seq LIMIT $2)
-    UNION ALL
-    (SELECT id, created_at, seq FROM fediverse_outbound_queue
-      WHERE status = 'pending' AND target_domain COLLATE "C" = $1 AND next_retry_at <= now()
-        AND id <> ALL ($3::text[]::uuid[])
-      ORDER BY next_retry_at, created_at, seq LIMIT $2))
+-- $1 domains, $2 how many of each, $3 under way, $4 no more of one once they have so many bytes
+-- The first orders by what is NULL throughout, for so it is the order of the index.
+WITH away AS MATERIALIZED (SELECT a.id::uuid AS id FROM unnest($3::text[]) AS a (id))
 SELECT q.id::text AS id, q.activity_id, q.payload_json, q.target_inbox, q.target_domain, q.status,
        q.attempts::bigint AS attempts, q.max_attempts::bigint AS max_attempts, q.last_error,
        q.next_retry_at, q.created_at, q.delivered_at, q.actor_user_id::text AS actor_user_id,
@@ -209,18 +161,28 @@ SELECT q.id::text AS id, q.activity_id, q.payload_json, q.target_inbox, q.target
                 THEN q.payload_json::json ->> 'type' IS DISTINCT FROM 'Delete'
             ELSE true END AS silenced,
        a.deleted_at IS NOT NULL AS departed
-  FROM due JOIN fediverse_outbound_queue q USING (id)
+  FROM unnest($1::text[], $2::bigint[]) AS h (domain, most)
+ CROSS JOIN LATERAL (
+    SELECT due.*, sum(octet_length(due.payload_json)) OVER (ORDER BY due.created_at, due.seq)
+                      - octet_length(due.payload_json) AS bytes_before
+      FROM ((SELECT * FROM fediverse_outbound_queue
+              WHERE status = 'pending' AND target_domain COLLATE "C" = h.domain
+                AND next_retry_at IS NULL AND id NOT IN (SELECT id FROM away)
+              ORDER BY next_retry_at NULLS FIRST, created_at, seq LIMIT h.most)
+            UNION ALL
+            (SELECT * FROM fediverse_outbound_queue
+              WHERE status = 'pending' AND target_domain COLLATE "C" = h.domain
+                AND next_retry_at <= now() AND id NOT IN (SELECT id FROM away)
+              ORDER BY next_retry_at NULLS FIRST, created_at, seq LIMIT h.most)) AS due
+     ORDER BY due.created_at, due.seq
+     LIMIT h.most) AS q
   LEFT JOIN fediverse_actors a ON a.id = q.actor_user_id
- ORDER BY due.created_at, due.seq
- LIMIT $2;
+ WHERE q.bytes_before < $4
+ ORDER BY q.created_at, q.seq;
 
 -- name: outbound_is_blocked :one
 -- $1 inbox
 SELECT fediverse_is_blocked(fediverse_domain_of($1)) AS blocked;
-
--- name: outbound_moved :none
--- $1 inbox, $2 where it led
-SELECT fediverse_inbox_moved($1, $2);
 
 -- name: outbound_release :none
 -- $1 domain, $2 token

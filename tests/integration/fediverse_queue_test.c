@@ -454,29 +454,111 @@ Test(fediverse_queue, a_name_that_does_not_exist_ends_after_four_attempts)
 	cr_expect_str_eq(after.last_error, "no such name");
 }
 
+static size_t read_rows(
+    struct tx *tx, const char *domain, const char *under_way, bool *more)
+{
+	const struct outbound_reading reading = {
+		.count = 1,
+		.domains = (const char *[]){ domain },
+		.limits = (int64_t[]){ 9 },
+		.under_way = (const char *[]){ under_way },
+		.under_way_count = under_way ? 1 : 0,
+		.more = more,
+	};
+	struct rows rows;
+	struct err err = { 0 };
+
+	cr_assert(outbound_read(tx, &reading, &rows, &err), "%s", err.text);
+	return rows.count;
+}
+
 /* Whoever has lost the lease changes nothing. */
 Test(fediverse_queue, a_lost_lease_settles_nothing)
 {
 	const struct outbound_item item = enqueued(ACTIVITY, FAR_INBOX);
 	AUTO(tx_end) struct tx *tx = tx_new(site.conn, arena);
-	struct outbound_domain domain;
-	struct outbound_lease lease;
+	const struct outbound_result result = {
+		.item = &item,
+		.outcome = { .fate = FATE_DELIVERED },
+	};
+	struct outbound_visit visit = { .count = 0 };
+	struct outbound_item after;
 	struct rows rows;
 	struct err err = { 0 };
-	bool held = false;
+	bool more = true;
 
 	cr_assert(outbound_claim(tx, 10, 7, &rows, &err), "%s", err.text);
 	cr_assert_eq(rows.count, 1);
-	lease = *(const struct outbound_lease *)rows.items;
-	cr_assert(outbound_lock(tx, &lease, &domain, &held, &err));
-	cr_expect(held);
-	cr_assert(outbound_read(tx, &domain, 9, &item.id, 1, &rows, &err));
-	cr_expect_eq(rows.count, 0, "what is under way is not read again");
+	visit.lease = *(const struct outbound_lease *)rows.items;
+	cr_assert(outbound_lock(tx, &visit, 1, &err), "%s", err.text);
+	cr_expect(visit.held);
+	cr_expect_eq(read_rows(tx, visit.lease.domain, item.id, &more), 0,
+	    "what is under way is not read again");
+	cr_expect_not(more);
+	cr_expect_eq(read_rows(tx, visit.lease.domain, NULL, &more), 1);
 	cr_assert(outbound_claim(tx, 10, 8, &rows, &err), "%s", err.text);
 	cr_expect_eq(rows.count, 0, "it is taken");
-	lease.token = "00000000-0000-0000-0000-000000000000";
-	cr_assert(outbound_lock(tx, &lease, &domain, &held, &err));
-	cr_expect_not(held);
+	visit.lease.token = "00000000-0000-0000-0000-000000000000";
+	visit.results = &result;
+	visit.count = 1;
+	cr_assert(outbound_lock(tx, &visit, 1, &err), "%s", err.text);
+	cr_expect_not(visit.held);
+	cr_assert(outbound_settle(tx, &visit, 1, &err), "%s", err.text);
+	cr_assert(outbound_find(tx, item.id, &after, &err), "%s", err.text);
+	cr_expect_str_eq(after.status, "pending");
+}
+
+/* What is kept in memory for a domain has a bound. */
+Test(fediverse_queue, large_activities_are_read_a_megabyte_at_a_time)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(site.conn, arena);
+	bool more = false;
+
+	test_db_script(site.db,
+	    "SELECT fediverse_enqueue('l' || n, '{\"x\":\"' "
+	    "|| repeat('x', 250000) || '\"}', 'https://large.example/' || n)"
+	    "  FROM generate_series(1, 7) n");
+	cr_expect_eq(read_rows(tx, "large.example", NULL, &more), 5);
+	cr_expect(more);
+}
+
+struct looked {
+	int64_t rows;
+};
+
+/* How many rows this transaction has looked at. */
+static int64_t rows_looked_at(struct tx *tx)
+{
+	static const struct stmt fetched = { "test_fetched",
+		"SELECT pg_stat_get_xact_tuples_fetched("
+		"'fediverse_outbound_queue'::regclass) AS rows",
+		SQL_ONE, 0 };
+	static const struct shape shape[] = {
+		SHAPE(INT, struct looked, rows, NULL),
+		SHAPE_END(struct looked),
+	};
+	struct looked looked;
+	struct err err = { 0 };
+
+	cr_assert(sql_one(tx, &fetched, shape, &looked, &err), "%s", err.text);
+	return looked.rows;
+}
+
+/* Otherwise a domain that has much would cost more with each of its rows. */
+Test(fediverse_queue, a_reading_looks_at_no_more_rows_than_it_takes)
+{
+	const struct conn_def def = { .conninfo = site.db, .by_index = true };
+	AUTO(conn_free) struct conn *conn = conn_new(&def);
+	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
+	bool more = false;
+
+	test_db_script(site.db,
+	    "SELECT fediverse_enqueue('m' || n, '{}', 'https://much.example/'"
+	    " || n) FROM generate_series(1, 1000) n;"
+	    "ANALYZE fediverse_outbound_queue");
+	cr_expect_eq(read_rows(tx, "much.example", NULL, &more), 9);
+	cr_expect(more);
+	cr_expect_leq(rows_looked_at(tx), 9);
 }
 
 Test(fediverse_queue, domains_take_turns_whatever_they_have)
