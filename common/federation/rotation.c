@@ -141,7 +141,8 @@ bool rotation_end(
 	else
 		end_without(tx_arena(tx), &ask, result);
 	return strcmp(ask.outcome, "too_late") != 0 ||
-	    sql_none(tx, &SQL_rotation_unsent, err, v_id(ask.peer_id));
+	    sql_none(tx, &SQL_rotation_unsent, err, v_id(ask.peer_id),
+		v_text(ask.error));
 }
 
 /* ---- the peer begins ---- */

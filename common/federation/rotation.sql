@@ -95,8 +95,9 @@ UPDATE federation_peers
    AND rotation_by = 'us' AND secret_rotation_at IS NULL;
 
 -- name: rotation_unsent :none
--- $1 peer
--- Nobody took the question up: nothing was made and nothing sent.
+-- $1 peer, $2 why
+-- Nobody took the question up, or it was not to be sent: nothing was made.
 UPDATE federation_peers
-   SET rotation_attempt_until = NULL, rotation_error = 'no outboxd took it up'
+   SET rotation_attempt_until = NULL,
+       rotation_error = CASE $2 WHEN 'timeout' THEN 'no outboxd took it up' ELSE $2 END
  WHERE id = $1 AND rotation_by IS NULL;

@@ -164,6 +164,12 @@ Test(rotation, nobody_there_leaves_nothing)
 	cr_expect_str_eq(state(nova), "none");
 	test_daemon_again(nova->outboxd);
 	cr_expect_eq(world_rotate(nova, row(nova, "origin")).status, 502);
+	/* Nor is a peer asked that an operator has paused. */
+	world_sql(
+	    nova, "UPDATE federation_peers SET paused_until = 'infinity'");
+	cr_expect_eq(world_rotate(nova, row(nova, "origin")).status, 502);
+	cr_expect_str_eq(row(nova, "rotation_error"), "peer is paused");
+	cr_expect_str_eq(state(nova), "none");
 }
 
 Test(rotation, janitord_has_an_unknown_outcome_sent_again)
