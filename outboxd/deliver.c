@@ -17,6 +17,7 @@ struct claim {
 	int64_t room;
 	int64_t started;
 	bool wholly;
+	struct wanted wanted;
 	bool unsure; /* the last one may have leased unseen; what is known: */
 	const char **tokens;
 	size_t token_count;
@@ -73,6 +74,8 @@ static void claim_run(void *item, void *state)
 		    .worker = def->self->id,
 		    .room = claim->room,
 		    .wholly = claim->wholly,
+		    .peers = claim->wanted.any ? NULL : claim->wanted.peers,
+		    .peer_count = claim->wanted.count,
 		},
 		&rows, &claim->err);
 	claim->took_ms = clock_steady_ms() - claim->started;
@@ -93,16 +96,14 @@ static void claim_done(void *item)
 	struct claim *claim = item;
 	struct deliverer *all = claim->all;
 	struct arena *arena = claim->arena;
-	bool again = all->claim_again;
 
 	all->pending--;
 	all->claiming = false;
-	all->claim_again = false;
 	all->unsure = claim->failed;
 	metric_observe_us(&figure_claim, 0, claim->took_ms * 1000);
 	if (claim->failed)
 		log_warn("outbox.unlooked", F("err", v_text(claim->err.text)));
-	else
+	else if (claim->wanted.any || (int64_t)claim->count == claim->room)
 		all->crowded = (int64_t)claim->count == claim->room;
 	for (size_t i = 0; i < claim->count; i++) {
 		struct delivery *d =
@@ -117,8 +118,7 @@ static void claim_done(void *item)
 			delivery_go(d);
 	}
 	arena_free(&arena);
-	if (again)
-		deliverer_look(all);
+	deliverer_look_on(all);
 }
 
 static void tokens_note(struct claim *claim)
@@ -146,7 +146,10 @@ static void claim_begin(struct deliverer *all)
 	claim->unsure = all->unsure;
 	if (claim->unsure)
 		tokens_note(claim);
-	claim->wholly = claim->started - all->wholly_at >= DRAIN_WHOLLY_MS;
+	claim->wanted = all->wanted;
+	all->wanted = (struct wanted){ 0 };
+	claim->wholly = claim->wanted.any &&
+	    claim->started - all->wholly_at >= DRAIN_WHOLLY_MS;
 	if (claim->wholly)
 		all->wholly_at = claim->started;
 	claim->may_linger = !all->crowded;
@@ -159,22 +162,48 @@ static void claim_begin(struct deliverer *all)
 	all->pending++;
 }
 
-void deliverer_look(struct deliverer *all)
+/* A claim is one at a time; what is wanted meanwhile comes after it. */
+void deliverer_look_on(struct deliverer *all)
 {
-	if (!all->up || all->draining)
+	if (!all->up || all->draining || all->claiming ||
+	    !(all->wanted.any || all->wanted.count > 0))
 		return;
-	if (all->claiming)
-		all->claim_again = true;
-	else if (all->held >= outboxd_conf.peers_max)
+	if (all->held >= outboxd_conf.peers_max)
 		all->crowded = true;
 	else
 		claim_begin(all);
+}
+
+void deliverer_look(struct deliverer *all)
+{
+	all->wanted.any = true;
+	deliverer_look_on(all);
+}
+
+void deliverer_look_at(struct deliverer *all, int64_t peer)
+{
+	struct wanted *wanted = &all->wanted;
+
+	for (size_t i = 0; i < wanted->count; i++)
+		if (wanted->peers[i] == peer)
+			return;
+	if (wanted->count == COUNT(wanted->peers))
+		wanted->any = true;
+	else
+		wanted->peers[wanted->count++] = peer;
+	deliverer_look_on(all);
 }
 
 void deliver_wake(struct deliverer *all)
 {
 	all->hints++;
 	deliverer_look(all);
+}
+
+void deliver_wake_peer(struct deliverer *all, int64_t peer)
+{
+	all->hints++;
+	deliverer_look_at(all, peer);
 }
 
 /* ---- timers ---- */

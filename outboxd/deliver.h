@@ -2,7 +2,8 @@
  * deliver -- the loop's side of delivery: who is leased, who is being sent to.
  *
  * Hints of every kind end in deliver_wake, which looks for due peers as long
- * as there is room. Each leased peer is one delivery, which goes round
+ * as there is room, or in deliver_wake_peer, which looks at one. Each leased
+ * peer is one delivery, which goes round
  *
  *     stepping (a worker, drain.h) -> sending (curl) -> stepping -> ...
  *
@@ -33,8 +34,9 @@ struct deliverer *deliver_new(const struct deliver_def *def);
 /* Nothing may be under way. */
 void deliver_free(struct deliverer **deliverer);
 
-/* Something may be due. */
+/* Something may be due; or for this peer. */
 void deliver_wake(struct deliverer *deliverer);
+void deliver_wake_peer(struct deliverer *deliverer, int64_t peer);
 
 /* A peer was paused, revoked, or has another secret: ask about all leases. */
 void deliver_recheck(struct deliverer *deliverer);

@@ -93,8 +93,10 @@ static void finish(struct delivery *d)
 	DL_DELETE(all->deliveries, d);
 	all->held--;
 	metric_set(&figure_leases, 0, (double)all->held);
-	if (d->hints != all->hints || all->crowded)
+	if (all->crowded)
 		deliverer_look(all);
+	else if (d->hints != all->hints)
+		deliverer_look_at(all, d->peer);
 	loop_after_turn(all->def.loop, delivery_delete, d);
 }
 

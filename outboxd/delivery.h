@@ -58,6 +58,13 @@ struct delivery {
 	struct delivery *next;
 };
 
+/* Whom to look at. */
+struct wanted {
+	bool any; /* everybody */
+	size_t count;
+	int64_t peers[32];
+};
+
 struct deliverer {
 	struct deliver_def def;
 	struct loop_timer *tick;
@@ -74,9 +81,9 @@ struct deliverer {
 	bool locked;	   /* our lock is held */
 	bool up;	   /* and nothing of an earlier one is left */
 	bool claiming;
-	bool claim_again;
-	bool unsure;  /* a claim failed: did it lease before? */
-	bool crowded; /* the last look found no room for all */
+	struct wanted wanted; /* when there is no claim under way */
+	bool unsure;	      /* a claim failed: did it lease before? */
+	bool crowded;	      /* the last look found no room for all */
 	bool draining;
 	bool renewing;
 	bool renew_again;
@@ -99,8 +106,11 @@ void delivery_nudge(struct delivery *delivery);
 /* Stops waiting for an answer. */
 void delivery_abort(struct delivery *delivery);
 
-/* deliver.c: there is room, or something may be due. */
+/* deliver.c: there is room, or something may be due; for this peer; what was
+ * wanted before. */
 void deliverer_look(struct deliverer *all);
+void deliverer_look_at(struct deliverer *all, int64_t peer);
+void deliverer_look_on(struct deliverer *all);
 /* keeping.c: asks about all leases. */
 void deliverer_renew(struct deliverer *all);
 

@@ -192,23 +192,41 @@ static void on_down(void *arg)
 	fediverse_down(outboxd->fediverse);
 }
 
+static void on_outbox(struct outboxd *outboxd, const char *payload)
+{
+	int64_t peer = strtoll(payload, NULL, 10);
+
+	if (peer > 0)
+		deliver_wake_peer(outboxd->deliverer, peer);
+	else
+		deliver_wake(outboxd->deliverer);
+}
+
 static void on_hint(void *arg, const char *channel, const char *payload)
 {
 	struct outboxd *outboxd = arg;
 
-	if (strcmp(channel, "postrider_request") == 0)
+	if (strcmp(channel, "postrider_request") == 0) {
 		asks_wake(outboxd->asks);
-	else if (strcmp(channel, "postrider_control") == 0 &&
+		return;
+	}
+	if (strcmp(channel, "postrider_control") == 0 &&
 	    strcmp(payload, "peer") == 0)
 		deliver_recheck(outboxd->deliverer);
-	deliver_wake(outboxd->deliverer);
-	fediverse_wake(outboxd->fediverse);
+	/* One queue's signal is no work for the other. */
+	if (strcmp(channel, "postrider_outbox") == 0)
+		on_outbox(outboxd, payload);
+	else if (strcmp(channel, "postrider_activity") != 0)
+		deliver_wake(outboxd->deliverer);
+	if (strcmp(channel, "postrider_outbox") != 0)
+		fediverse_wake(outboxd->fediverse);
 }
 
 static void listen_begin(struct outboxd *outboxd)
 {
 	static const char *const channels[] = { "postrider_outbox",
-		"postrider_request", "postrider_control", NULL };
+		"postrider_activity", "postrider_request", "postrider_control",
+		NULL };
 	const struct listener_def def = {
 		.conninfo = outboxd_conf.common.database,
 		.application = outboxd->application,

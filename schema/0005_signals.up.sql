@@ -41,7 +41,7 @@ CREATE TRIGGER federation_outbox_signal AFTER INSERT ON federation_outbox
 CREATE TRIGGER fediverse_outbound_queue_signal AFTER INSERT ON fediverse_outbound_queue
     FOR EACH STATEMENT
     WHEN (current_setting('postrider.signals', true) IS DISTINCT FROM 'after')
-    EXECUTE FUNCTION signal_queue('postrider_outbox');
+    EXECUTE FUNCTION signal_queue('postrider_activity');
 CREATE TRIGGER federation_file_queue_signal AFTER INSERT ON federation_file_queue
     FOR EACH STATEMENT
     WHEN (current_setting('postrider.signals', true) IS DISTINCT FROM 'after')

@@ -236,7 +236,7 @@ BEGIN
         RETURN false;
     END IF;
     DELETE FROM fediverse_gone_inboxes WHERE domain = revived;
-    PERFORM pg_notify('postrider_outbox', '');
+    PERFORM pg_notify('postrider_activity', '');
     RETURN true;
 END $$;
 COMMENT ON FUNCTION fediverse_revive(text) IS

@@ -381,7 +381,7 @@ BEGIN
             ON CONFLICT ON CONSTRAINT fediverse_domains_pkey DO UPDATE
            SET paused_until = excluded.paused_until, paused_by = excluded.paused_by,
                paused_reason = excluded.paused_reason;
-        PERFORM pg_notify('postrider_outbox', '');
+        PERFORM pg_notify('postrider_activity', '');
         PERFORM ops.audit_write('domain_pause', named, concat_ws(', ', domain_pause.reason,
             'for ' || for_how_long), 1);
     END IF;
@@ -406,7 +406,7 @@ BEGIN
     IF NOT dry_run THEN
         UPDATE fediverse_domains d SET paused_until = NULL, paused_by = NULL, paused_reason = NULL
          WHERE d.domain = named AND d.paused_until IS NOT NULL;
-        PERFORM pg_notify('postrider_outbox', '');
+        PERFORM pg_notify('postrider_activity', '');
         PERFORM ops.audit_write('domain_resume', named, domain_resume.reason, (was IS TRUE)::int);
     END IF;
     state := coalesce((SELECT ops.domain_state(d) FROM fediverse_domains d WHERE d.domain = named), 'new');
@@ -470,7 +470,7 @@ BEGIN
         GET DIAGNOSTICS entries = ROW_COUNT;
         UPDATE fediverse_domains d SET not_before = now()
          WHERE d.domain = wanted AND d.state <> 'dead' AND d.not_before > now();
-        PERFORM pg_notify('postrider_outbox', '');
+        PERFORM pg_notify('postrider_activity', '');
         PERFORM ops.audit_write('fediverse_retry_now', wanted, fediverse_retry_now.reason, entries);
     END IF;
     meaning := CASE WHEN entries = 0 AND held IS NOT TRUE THEN 'nothing was waiting for a later try'
@@ -545,7 +545,7 @@ BEGIN
               FROM picked WHERE q.id = picked.id
             RETURNING q.target_domain)
         SELECT count(*), count(DISTINCT back.target_domain) INTO entries, domains FROM back;
-        PERFORM pg_notify('postrider_outbox', '');
+        PERFORM pg_notify('postrider_activity', '');
         PERFORM ops.audit_write('fediverse_replay',
             ops.about_activities(wanted, fediverse_replay.older_than), fediverse_replay.why, entries);
     END IF;

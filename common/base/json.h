@@ -147,6 +147,12 @@ struct shape {
 		SHAPE_##k, offsetof(type, member), #member, json_name, false, \
 		    shape_of_sub \
 	}
+/* What lies in a member of the record. */
+#define SHAPE_IN(k, type, outer, member) \
+	{ \
+		SHAPE_##k, offsetof(type, outer.member), #member, NULL, false, \
+		    NULL \
+	}
 #define SHAPE_END(type) \
 	{ \
 		SHAPE_END_KIND, sizeof(type), NULL, NULL, false, NULL \

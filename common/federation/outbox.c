@@ -7,10 +7,12 @@
 #include "common/federation/outbox.sql.h"
 
 struct told {
+	int64_t peer;
 	const char *host;
 };
 
 static const struct shape told_shape[] = {
+	SHAPE(ID, struct told, peer, NULL),
 	SHAPE(TEXT, struct told, host, NULL),
 	SHAPE_END(struct told),
 };
@@ -164,7 +166,7 @@ bool outbox_add(struct tx *tx, const struct outbox_event *event,
 	if (rows.count && !told[0].host)
 		return true;
 	log_untold(targets, &rows, event->entity_id);
-	if (rows.count)
-		signal_outbox(tx);
+	for (size_t i = 0; i < rows.count; i++)
+		signal_outbox_peer(tx, told[i].peer);
 	return true;
 }

@@ -20,6 +20,6 @@ added AS (
        AND p.host IS DISTINCT FROM $3
        AND p.status IN ('active', 'unreachable', 'pending')
     RETURNING peer_id)
-SELECT p.host FROM added JOIN federation_peers p ON p.id = added.peer_id
+SELECT p.id AS peer, p.host FROM added JOIN federation_peers p ON p.id = added.peer_id
 UNION ALL
-SELECT NULL FROM instance_settings WHERE NOT federation_relay_enabled;
+SELECT NULL, NULL FROM instance_settings WHERE NOT federation_relay_enabled;

@@ -2,6 +2,7 @@
 
 #include "common/fediverse/outbound.sql.h"
 #include "common/net/url.h"
+#include "common/pg/notify.h"
 #include "common/queue/lease.h"
 
 enum { BURIED_MAX = 1000, READ_BYTES_MAX = 1 << 20 };
@@ -204,12 +205,14 @@ bool outbound_enqueue(struct tx *tx, const struct home *home,
 	const char *inbox = NULL;
 	struct row_id row;
 
-	return inbox_normal(tx, home, request, &inbox, err) &&
-	    sql_one(tx, &SQL_outbound_enqueue, id_shape, &row, err,
+	if (!inbox_normal(tx, home, request, &inbox, err) ||
+	    !sql_one(tx, &SQL_outbound_enqueue, id_shape, &row, err,
 		v_text(request->activity_id), v_text(request->payload_json),
 		v_text(inbox), v_text(request->actor_user_id),
-		v_text(request->transport), v_bool(request->shared_inbox)) &&
-	    outbound_find(tx, row.id, item, err);
+		v_text(request->transport), v_bool(request->shared_inbox)))
+		return false;
+	signal_activity(tx);
+	return outbound_find(tx, row.id, item, err);
 }
 
 /* All inboxes in the one spelling. */
@@ -242,6 +245,7 @@ bool outbound_enqueue_all(struct tx *tx, const struct home *home,
 		v_texts(texts, count), v_text(request->actor_user_id),
 		v_text(request->transport), v_bool(request->shared_inbox)))
 		return false;
+	signal_activity(tx);
 	ids = rows.items;
 	texts = arena_array(arena, rows.count, sizeof(char *));
 	for (size_t i = 0; i < rows.count; i++)

@@ -9,6 +9,7 @@
 
 enum {
 	EVERY_US = 1000, /* between two sends */
+	RIDE_MAX = 16,	 /* signals behind a commit */
 	LAST_SEND_S = 1, /* of a notifier that ends */
 	STATEMENT_TIMEOUT_MS = 10000
 };
@@ -19,7 +20,10 @@ struct notifier {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t more;
-	struct waiting *waiting; /* under the mutex, and ending */
+	/* Under the mutex. */
+	struct waiting *waiting;
+	int64_t sent_us; /* when signals left last */
+	bool sending;	 /* its thread is at it */
 	bool ending;
 	bool failing; /* its own thread: a failure is logged once */
 };
@@ -29,6 +33,7 @@ static const char *const channel_names[] = {
 	[SIGNAL_CONVERSATION] = "postrider_conversation",
 	[SIGNAL_USER]         = "postrider_user",
 	[SIGNAL_OUTBOX]       = "postrider_outbox",
+	[SIGNAL_ACTIVITY]     = "postrider_activity",
 	[SIGNAL_FILES]        = "postrider_files",
 	[SIGNAL_REQUEST]      = "postrider_request",
 	[SIGNAL_REPLY]        = "postrider_reply",
@@ -77,6 +82,16 @@ void signal_outbox(struct tx *tx)
 	signal_plain(tx, SIGNAL_OUTBOX, 0, 0);
 }
 
+void signal_outbox_peer(struct tx *tx, int64_t peer)
+{
+	signal_plain(tx, SIGNAL_OUTBOX, peer, 0);
+}
+
+void signal_activity(struct tx *tx)
+{
+	signal_plain(tx, SIGNAL_ACTIVITY, 0, 0);
+}
+
 void signal_files(struct tx *tx)
 {
 	signal_plain(tx, SIGNAL_FILES, 0, 0);
@@ -118,6 +133,83 @@ void signal_ephemeral(
 	signal_add(tx, &signal);
 }
 
+/* ---- what a signal says ---- */
+
+static const char *payload(struct arena *arena, const struct signal *signal)
+{
+	const int64_t key = signal->key;
+
+	switch (signal->channel) {
+	case SIGNAL_CONVERSATION:
+		return arena_printf(arena,
+		    "{\"c\":\"%" PRId64 "\",\"s\":%" PRId64 "}", key,
+		    signal->seq);
+	case SIGNAL_USER:
+		return arena_printf(arena,
+		    "{\"u\":\"%" PRId64 "\",\"s\":%" PRId64 "}", key,
+		    signal->seq);
+	case SIGNAL_OUTBOX:
+		return key ? arena_printf(arena, "%" PRId64, key) : "";
+	case SIGNAL_REQUEST:
+	case SIGNAL_REPLY:
+	case SIGNAL_INBOX:
+		return arena_printf(arena, "%" PRId64, key);
+	case SIGNAL_ACTIVITY:
+	case SIGNAL_FILES:
+	case SIGNAL_CONTROL:
+		break;
+	case SIGNAL_EPHEMERAL:
+		return signal->payload ? signal->payload : "";
+	}
+	return arena_text(arena, signal->word);
+}
+
+/* ---- behind the commit ---- */
+
+/* When nothing left just now and nothing waits, signals need not go by the
+ * notifier's thread. What is of use only now does: it has to stay in order,
+ * also with what somebody else commits next. */
+static bool may_ride(const struct signal_list *signals)
+{
+	if (signals->count > RIDE_MAX)
+		return false;
+	for (size_t i = 0; i < signals->count; i++)
+		if (signals->items[i].channel == SIGNAL_EPHEMERAL)
+			return false;
+	return true;
+}
+
+static bool ride_begin(struct notifier *notifier)
+{
+	int64_t now = clock_steady_us();
+	bool idle;
+
+	pthread_mutex_lock(&notifier->mutex);
+	idle = !notifier->waiting && !notifier->sending &&
+	    now - notifier->sent_us >= EVERY_US;
+	if (idle)
+		notifier->sent_us = now;
+	pthread_mutex_unlock(&notifier->mutex);
+	return idle;
+}
+
+static bool ride_signals(void *arg, struct tx *tx)
+{
+	const struct signal_list *signals = tx_signals(tx);
+	const char *channels[RIDE_MAX];
+	const char *payloads[RIDE_MAX];
+
+	if (!may_ride(signals) || !ride_begin(arg))
+		return false;
+	for (size_t i = 0; i < signals->count; i++) {
+		channels[i] = channel_names[signals->items[i].channel];
+		payloads[i] = payload(tx_arena(tx), &signals->items[i]);
+	}
+	return sql_ride(tx, &SQL_notify_ride,
+	    SQL_VALS(v_texts(channels, signals->count),
+		v_texts(payloads, signals->count)));
+}
+
 /* ---- waiting for the notifier's thread ---- */
 
 static void take_signals(void *arg, const struct signal_list *signals)
@@ -134,38 +226,12 @@ static void take_signals(void *arg, const struct signal_list *signals)
 void conn_notifier_set(struct conn *conn, struct notifier *notifier)
 {
 	assert(!conn->signals_take);
+	conn->signals_ride = ride_signals;
 	conn->signals_take = take_signals;
 	conn->signals_arg = notifier;
 }
 
 /* ---- sending ---- */
-
-static const char *payload(struct arena *arena, const struct waiting *entry)
-{
-	const int64_t key = entry->key.key;
-
-	switch ((enum signal_channel)entry->key.channel) {
-	case SIGNAL_CONVERSATION:
-		return arena_printf(arena,
-		    "{\"c\":\"%" PRId64 "\",\"s\":%" PRId64 "}", key,
-		    entry->seq);
-	case SIGNAL_USER:
-		return arena_printf(arena,
-		    "{\"u\":\"%" PRId64 "\",\"s\":%" PRId64 "}", key,
-		    entry->seq);
-	case SIGNAL_REQUEST:
-	case SIGNAL_REPLY:
-	case SIGNAL_INBOX:
-		return arena_printf(arena, "%" PRId64, key);
-	case SIGNAL_OUTBOX:
-	case SIGNAL_FILES:
-	case SIGNAL_CONTROL:
-		break;
-	case SIGNAL_EPHEMERAL:
-		return entry->payload ? entry->payload : "";
-	}
-	return entry->key.word;
-}
 
 static bool send_once(struct notifier *notifier, const char *const *channels,
     const char *const *payloads, size_t count)
@@ -200,34 +266,50 @@ static void send_all(struct notifier *notifier, struct waiting *waiting)
 	size_t place = 0;
 
 	for (struct waiting *w = waiting; w; w = w->hh.next) {
-		channels[place] = channel_names[w->key.channel];
-		payloads[place++] = payload(notifier->arena, w);
+		struct signal signal = waiting_signal(w);
+
+		channels[place] = channel_names[signal.channel];
+		payloads[place++] = payload(notifier->arena, &signal);
 	}
 	if (!send_once(notifier, channels, payloads, count))
 		send_once(notifier, channels, payloads, count);
 	arena_reset(notifier->arena);
 }
 
-/* Waits for signals and takes them; false when it is time to end. */
-static bool next_signals(struct notifier *notifier, struct waiting **taken)
-{
-	pthread_mutex_lock(&notifier->mutex);
-	while (!notifier->waiting && !notifier->ending)
-		pthread_cond_wait(&notifier->more, &notifier->mutex);
-	*taken = notifier->waiting;
-	notifier->waiting = NULL;
-	pthread_mutex_unlock(&notifier->mutex);
-	return *taken != NULL;
-}
-
 /* The pause in which signals meet their like. */
-static void pause_since(int64_t began_us)
+static void pause_us(int64_t left)
 {
-	int64_t left = EVERY_US - (clock_steady_us() - began_us);
 	struct timespec span = { 0, left * 1000 };
 
 	if (left > 0 && left <= EVERY_US)
 		nanosleep(&span, NULL);
+}
+
+/* Until there are signals, or it is time to end; how soon may they leave? */
+static int64_t wait_for_signals(struct notifier *notifier)
+{
+	int64_t left;
+
+	pthread_mutex_lock(&notifier->mutex);
+	notifier->sending = false;
+	while (!notifier->waiting && !notifier->ending)
+		pthread_cond_wait(&notifier->more, &notifier->mutex);
+	left = notifier->sent_us + EVERY_US - clock_steady_us();
+	pthread_mutex_unlock(&notifier->mutex);
+	return left;
+}
+
+/* False when it is time to end. */
+static bool next_signals(struct notifier *notifier, struct waiting **taken)
+{
+	pause_us(wait_for_signals(notifier));
+	pthread_mutex_lock(&notifier->mutex);
+	*taken = notifier->waiting;
+	notifier->waiting = NULL;
+	notifier->sending = *taken != NULL;
+	notifier->sent_us = clock_steady_us();
+	pthread_mutex_unlock(&notifier->mutex);
+	return *taken != NULL;
 }
 
 static void *notifier_run(void *arg)
@@ -236,11 +318,8 @@ static void *notifier_run(void *arg)
 	struct waiting *taken = NULL;
 
 	while (next_signals(notifier, &taken)) {
-		int64_t began_us = clock_steady_us();
-
 		send_all(notifier, taken);
 		waiting_free(&taken);
-		pause_since(began_us);
 	}
 	return NULL;
 }

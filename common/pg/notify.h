@@ -2,11 +2,15 @@
  * notify -- signals after commit (DESIGN 2).
  *
  * A transaction that notifies takes a server-wide lock through its commit, so
- * our daemons signal afterwards: signal_add collects during the transaction;
+ * our daemons signal afterwards: signal_* collects during the transaction. If
+ * the process has sent no signal for a millisecond, the NOTIFY leaves right
+ * behind the COMMIT, as the next transaction of the same connection, which
+ * nobody waits for: two threads and a round trip less until it is heard. Else
  * tx_commit hands the list to the notifier, whose own thread and connection
  * (synchronous_commit off) sends one coalesced NOTIFY per channel and key
- * every 1-2 ms. For one key the highest seq wins. A signal that is lost costs
- * at most the second until everyone looks anyway.
+ * a millisecond. For one key the highest seq wins. A signal that is lost costs
+ * at most the second until everyone looks anyway, and one for a commit that
+ * failed a look for nothing.
  *
  * signal_* : the worker that owns the transaction. notifier_*: any thread.
  */
@@ -27,8 +31,11 @@ void conn_notifier_set(struct conn *conn, struct notifier *notifier);
 /* postrider_conversation {"c":"<id>","s":<seq>}, postrider_user likewise. */
 void signal_conversation(struct tx *tx, int64_t conversation, int64_t seq);
 void signal_user(struct tx *tx, int64_t user, int64_t seq);
-/* postrider_outbox, postrider_files: an empty payload. */
+/* postrider_outbox: the peer there is something for, or an empty payload: any
+ * of them. postrider_activity, postrider_files: empty. */
 void signal_outbox(struct tx *tx);
+void signal_outbox_peer(struct tx *tx, int64_t peer);
+void signal_activity(struct tx *tx);
 void signal_files(struct tx *tx);
 /* postrider_request, postrider_reply, postrider_inbox: an id;
  * postrider_control: a word. */

@@ -19,18 +19,29 @@ static bool send_plain(struct trip *trip, PGconn *pg, const char *name)
 	return PQsendQueryPrepared(pg, name, 0, NULL, NULL, NULL, 0);
 }
 
+/* Said only when it changes: most connections commit one way. */
+static bool send_mode(struct trip *trip, struct tx *tx)
+{
+	struct conn *conn = tx->conn;
+	enum commit_mode wanted = tx->lazy ? COMMITS_LAZILY : COMMITS_DURABLY;
+
+	if (conn->commits == wanted)
+		return true;
+	conn->commits = wanted;
+	return send_plain(trip, conn->pg, tx->lazy ? SQL_LAZILY : SQL_DURABLY);
+}
+
+/* A statement that is first and last is a transaction by itself. */
 static bool send_begin(struct trip *trip, struct tx *tx)
 {
-	PGconn *pg = tx->conn->pg;
-
 	if (tx->begun)
 		return true;
-	tx->begun = true;
-	if (!send_plain(trip, pg, "BEGIN"))
+	if (!send_mode(trip, tx))
 		return false;
-	if (!tx->lazy)
+	if (tx->closing)
 		return true;
-	return send_plain(trip, pg, SQL_LAZILY);
+	tx->begun = true;
+	return send_plain(trip, tx->conn->pg, "BEGIN");
 }
 
 /*
@@ -126,6 +137,49 @@ static bool trip_good(const struct trip *trip)
 	return !trip->lost && trip->succeeded == trip->sent;
 }
 
+/* ---- what rides behind a commit ---- */
+
+bool sql_ride(struct tx *tx, const struct stmt *stmt, const struct val *vals,
+    size_t count)
+{
+	struct conn *conn = tx->conn;
+	struct prepared *prepared = sql_conn_prepared(conn, stmt);
+	struct sql_params params;
+	struct trip trip = { 0 };
+
+	assert(stmt->params == (int)count && conn->riding == 0);
+	sql_params_fill(&params, &conn->scratch, vals, count);
+	types_settle(conn, prepared, &params);
+	if (!send_statement(&trip, conn, prepared, &params) ||
+	    !PQpipelineSync(conn->pg))
+		return false;
+	prepared->ready = true;
+	conn->riding = trip.sent;
+	return true;
+}
+
+bool sql_ride_end(struct conn *conn)
+{
+	struct trip trip = { .sent = conn->riding };
+
+	if (conn->riding == 0)
+		return true;
+	conn->riding = 0;
+	collect(&trip, conn->pg);
+	PQclear(trip.result);
+	return trip_good(&trip);
+}
+
+/* Should the commit fail, a hint was given for nothing. */
+static void signals_ride(struct tx *tx)
+{
+	struct conn *conn = tx->conn;
+
+	if (tx->signals.count && conn->signals_ride &&
+	    conn->signals_ride(conn->signals_arg, tx))
+		tx->signals.count = 0;
+}
+
 /* ---- statements ---- */
 
 static void scratch_shrink(struct buf *scratch)
@@ -148,12 +202,15 @@ static void travel(struct trip *trip, struct tx *tx, const struct stmt *stmt,
 	types_settle(conn, prepared, params);
 	sent = send_begin(trip, tx) &&
 	    send_statement(trip, conn, prepared, params) &&
-	    (!tx->closing || send_plain(trip, conn->pg, "COMMIT")) &&
+	    (!tx->begun || !tx->closing ||
+		send_plain(trip, conn->pg, "COMMIT")) &&
 	    PQpipelineSync(conn->pg);
 	if (!sent) {
 		trip->lost = true;
 		return;
 	}
+	if (tx->closing)
+		signals_ride(tx);
 	collect(trip, conn->pg);
 	conn->used |= trip->succeeded > 0;
 	prepared->ready |= !trip->lost && trip->succeeded >= trip->statement;
@@ -199,6 +256,7 @@ static bool trip_failed(
 		err_set(
 		    err, ERR_BUSY, "%s: database connection lost", stmt->name);
 	tx->failed = err->code;
+	tx->conn->commits = COMMITS_UNKNOWN;
 	PQclear(trip->result);
 	if (trip->lost || needs_fresh(tx->conn))
 		sql_conn_close(tx->conn);
@@ -229,7 +287,7 @@ static bool run(struct tx *tx, const struct stmt *stmt, const struct val *vals,
 	scratch_shrink(&conn->scratch);
 	if (!trip_good(&trip))
 		return trip_failed(&trip, tx, stmt, err);
-	tx->begun = !tx->closing;
+	tx->begun &= !tx->closing;
 	*result = trip.result;
 	return true;
 }
@@ -363,11 +421,12 @@ static void tx_finish(struct tx *tx, const char *how, struct trip *trip)
 {
 	struct conn *conn = tx->conn;
 
-	if (!conn_is_up(conn) || !send_plain(trip, conn->pg, how) ||
-	    !PQpipelineSync(conn->pg)) {
+	if (!conn_is_up(conn) || !sql_ride_end(conn) ||
+	    !send_plain(trip, conn->pg, how) || !PQpipelineSync(conn->pg)) {
 		trip->lost = true;
 		return;
 	}
+	signals_ride(tx);
 	collect(trip, conn->pg);
 }
 
@@ -375,7 +434,9 @@ void tx_rollback(struct tx *tx)
 {
 	struct trip trip = { 0 };
 
+	tx->signals.count = 0;
 	if (tx->begun) {
+		tx->conn->commits = COMMITS_UNKNOWN;
 		tx_finish(tx, "ROLLBACK", &trip);
 		PQclear(trip.result);
 		if (!trip_good(&trip))
@@ -396,6 +457,7 @@ void tx_end(struct tx **tx)
 static bool commit_failed(struct tx *tx, struct trip *trip, struct err *err)
 {
 	sql_state_set(tx->conn, "commit", trip->result, err);
+	tx->conn->commits = COMMITS_UNKNOWN;
 	if (trip->lost)
 		err_set(err, ERR_BUSY, "commit: database connection lost");
 	PQclear(trip->result);

@@ -101,6 +101,8 @@ void sql_conn_close(struct conn *conn)
 	PQfinish(conn->pg);
 	conn->pg = NULL;
 	conn->used = false;
+	conn->commits = COMMITS_DURABLY;
+	conn->riding = 0;
 }
 
 static PGconn *dial(const struct conn_def *def)
@@ -119,7 +121,7 @@ static PGconn *dial(const struct conn_def *def)
 static bool prepare_session(struct conn *conn)
 {
 	static const char *const plain[] = { "BEGIN", "COMMIT", "ROLLBACK",
-		SQL_LAZILY };
+		SQL_LAZILY, SQL_DURABLY };
 	bool good = true;
 
 	for (size_t i = 0; i < COUNT(plain) && good; i++) {
@@ -180,7 +182,7 @@ static void back_off(struct conn *conn)
 
 bool sql_conn_open(struct conn *conn, struct err *err)
 {
-	if (conn_is_up(conn))
+	if (conn_is_up(conn) && sql_ride_end(conn))
 		return true;
 	sql_conn_close(conn);
 	if (conn->backoff_ms && clock_steady_ms() < conn->retry_at_ms)

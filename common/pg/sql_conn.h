@@ -14,8 +14,12 @@
 
 enum { SQL_PARAMS_MAX = 48 };
 
-/* Prepared under its own text on each connection, as BEGIN is. */
-#define SQL_LAZILY "SET LOCAL synchronous_commit = off"
+/* Prepared under their own text on each connection, as BEGIN is. */
+#define SQL_LAZILY "SET synchronous_commit = off"
+#define SQL_DURABLY "SET synchronous_commit TO DEFAULT"
+
+/* How the session's commits wait for the disk; a rollback takes a SET back. */
+enum commit_mode { COMMITS_DURABLY, COMMITS_LAZILY, COMMITS_UNKNOWN };
 
 /* Types by their numbers in pg_type. */
 enum sql_type {
@@ -66,6 +70,7 @@ enum signal_channel {
 	SIGNAL_CONVERSATION,
 	SIGNAL_USER,
 	SIGNAL_OUTBOX,
+	SIGNAL_ACTIVITY,
 	SIGNAL_FILES,
 	SIGNAL_REQUEST,
 	SIGNAL_REPLY,
@@ -106,6 +111,7 @@ struct conn {
 	struct prepared *prepared;
 	int prepared_count;
 	bool used; /* has answered since it was opened */
+	enum commit_mode commits;
 	int64_t retry_at_ms;
 	int64_t backoff_ms;
 	int64_t statements; /* sent */
@@ -113,7 +119,10 @@ struct conn {
 	struct buf scratch;
 	struct tx tx;
 	bool tx_open;
-	/* Takes the signals of a commit. */
+	int riding; /* commands behind a commit whose answers nobody has read */
+	/* Signals of a transaction: sent behind its commit, which is not yet
+	 * answered, or false; or taken after it. */
+	bool (*signals_ride)(void *arg, struct tx *tx);
 	void (*signals_take)(void *arg, const struct signal_list *signals);
 	void *signals_arg;
 };
@@ -122,6 +131,13 @@ struct conn {
 MUST_CHECK bool sql_conn_open(struct conn *conn, struct err *err);
 void sql_conn_close(struct conn *conn);
 struct prepared *sql_conn_prepared(struct conn *conn, const struct stmt *stmt);
+
+/* sql.c: sends a statement behind the commit that has just left, for who is
+ * not interested in what becomes of it; false if it was not sent. */
+bool sql_ride(struct tx *tx, const struct stmt *stmt, const struct val *vals,
+    size_t count);
+/* Reads what it was answered; false when the connection is of no more use. */
+MUST_CHECK bool sql_ride_end(struct conn *conn);
 
 /* sql_param.c */
 void sql_params_fill(struct sql_params *params, struct buf *scratch,

@@ -54,6 +54,19 @@ void waiting_put(struct waiting **waiting, const struct signal *signal)
 	entry->payload = signal->payload ? strdup(signal->payload) : NULL;
 }
 
+struct signal waiting_signal(const struct waiting *entry)
+{
+	struct signal signal = {
+		.channel = (enum signal_channel)entry->key.channel,
+		.key = entry->key.key,
+		.seq = entry->seq,
+		.payload = entry->payload,
+	};
+
+	memcpy(signal.word, entry->key.word, sizeof(signal.word));
+	return signal;
+}
+
 size_t waiting_count(const struct waiting *waiting)
 {
 	return HASH_COUNT(waiting);

@@ -29,6 +29,8 @@ struct waiting {
 
 /* Once WAITING_MAX wait, new ones are dropped: everybody looks anyway. */
 void waiting_put(struct waiting **waiting, const struct signal *signal);
+/* As it was put; the payload stays the entry's. */
+struct signal waiting_signal(const struct waiting *entry);
 size_t waiting_count(const struct waiting *waiting);
 void waiting_free(struct waiting **waiting);
 

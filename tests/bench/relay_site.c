@@ -113,7 +113,7 @@ void site_insert(struct conn *conn, struct arena *arena, int64_t peer,
 		 v_text(arena_printf(arena, "m%d", place))),
 	    "insert", &err);
 	if (signals)
-		signal_outbox(tx);
+		signal_outbox_peer(tx, peer);
 	must(tx_commit(tx, &err), "insert", &err);
 }
 

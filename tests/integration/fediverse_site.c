@@ -233,5 +233,5 @@ void fediverse_now(struct fediverse_site *site)
 	    "UPDATE fediverse_domains SET not_before = '-infinity';"
 	    "UPDATE fediverse_outbound_queue SET next_retry_at = now()"
 	    " WHERE status = 'pending';"
-	    "NOTIFY postrider_outbox");
+	    "NOTIFY postrider_activity");
 }

@@ -199,7 +199,7 @@ Test(fediverse_worker, five_failures_open_the_circuit_and_one_probe_closes_it)
 	owe("h3", "/hold/300");
 	test_db_script(site.db,
 	    "UPDATE fediverse_domains SET not_before = now();"
-	    "NOTIFY postrider_outbox");
+	    "NOTIFY postrider_activity");
 	cr_assert(test_peer_got(receiver, "/hold/300", 3, FEDIVERSE_SOON_MS));
 	cr_expect_geq(test_peer_nth(receiver, "/hold/300", 1).at_ms -
 		test_peer_nth(receiver, "/hold/300", 0).at_ms,

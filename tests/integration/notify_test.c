@@ -67,9 +67,9 @@ static void too_late(void *arg)
 static void ear_open(struct ear *e, int64_t lock_key)
 {
 	static const char *const channels[] = { "postrider_conversation",
-		"postrider_user", "postrider_outbox", "postrider_files",
-		"postrider_request", "postrider_reply", "postrider_control",
-		"postrider_ephemeral", NULL };
+		"postrider_user", "postrider_outbox", "postrider_activity",
+		"postrider_files", "postrider_request", "postrider_reply",
+		"postrider_control", "postrider_ephemeral", NULL };
 	const struct listener_def def = { .conninfo = database,
 		.application = "test/ear",
 		.channels = channels,
@@ -162,17 +162,19 @@ Test(notify, every_signal_has_its_channel_and_payload)
 	signal_conversation(tx, 9007199254740993, 12);
 	signal_user(tx, 5, 6);
 	signal_outbox(tx);
+	signal_activity(tx);
 	signal_files(tx);
 	signal_request(tx, 77);
 	signal_reply(tx, 78);
 	signal_control(tx, "settings");
 	signal_ephemeral(tx, 79, 80, "{\"kind\":\"x\"}");
 	cr_assert(tx_commit(tx, &err));
-	ear_wait(&ear, 1, 8);
+	ear_wait(&ear, 1, 9);
 	cr_expect(heard(&ear,
 	    "postrider_conversation {\"c\":\"9007199254740993\",\"s\":12}"));
 	cr_expect(heard(&ear, "postrider_user {\"u\":\"5\",\"s\":6}"));
 	cr_expect(heard(&ear, "postrider_outbox "));
+	cr_expect(heard(&ear, "postrider_activity "));
 	cr_expect(heard(&ear, "postrider_files "));
 	cr_expect(heard(&ear, "postrider_request 77"));
 	cr_expect(heard(&ear, "postrider_reply 78"));
@@ -274,6 +276,9 @@ Test(notify, other_writers_are_served_by_triggers)
 		  " context_id, event_type, entity_id, payload, expires_at)"
 		  " VALUES (1, 'dm', '1', 'create', '1', '', now())",
 		    "postrider_outbox " },
+		{ "SELECT fediverse_enqueue('https://a.test/1', '{}',"
+		  " 'https://b.test/inbox', transport => 'noop')",
+		    "postrider_activity " },
 		{ "UPDATE instance_settings SET instance_name = 'N'",
 		    "postrider_control settings" },
 		/* Of a peer only what changed. */

@@ -384,6 +384,45 @@ Test(sql, the_session_is_set_up)
 	cr_expect(strstr(row.text, "test/sql on"), "lazy once: %s", row.text);
 }
 
+/* Each statement a transaction by itself, and what it is told holds for it
+ * alone, also after one that failed or was rolled back. */
+Test(sql, a_commit_waits_for_the_disk_unless_told_otherwise)
+{
+	static const struct stmt stmt = { "t_mode",
+		"SELECT current_setting('synchronous_commit') AS text", SQL_ONE,
+		0 };
+	static const struct shape shape[] = {
+		SHAPE(TEXT, struct row, text, NULL),
+		SHAPE_END(struct row),
+	};
+	static const bool lazy[] = { false, true, true, false, true };
+	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
+	struct row row;
+	struct err err = { 0 };
+
+	cr_assert(add(tx, 7, &err) && tx_commit(tx, &err));
+	for (size_t i = 0; i < COUNT(lazy) * 3; i++) {
+		bool is_lazy = lazy[i % COUNT(lazy)];
+
+		if (is_lazy)
+			tx_lazy(tx);
+		if (i % 3 != 1)
+			tx_closing(tx);
+		cr_assert(sql_one(tx, &stmt, shape, &row, &err));
+		cr_expect_str_eq(row.text, is_lazy ? "off" : "on");
+		if (i % 3 == 1)
+			tx_rollback(tx);
+		else
+			cr_assert(tx_commit(tx, &err));
+		if (i % 4 == 0) {
+			tx_lazy(tx);
+			tx_closing(tx);
+			cr_expect_not(add(tx, 7, &err), "it is there");
+			tx_rollback(tx);
+		}
+	}
+}
+
 Test(sql, a_closing_statement_takes_the_commit_along)
 {
 	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
