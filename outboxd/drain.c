@@ -15,24 +15,32 @@ struct marked {
 	int64_t presented_through;
 };
 
+/* A peer, with one of its entries or none. */
+struct claimed {
+	struct drain_lease lease;
+	struct entry entry;
+};
+
 /* clang-format off */
-static const struct shape lease_shape[] = {
-	SHAPE(ID,    struct drain_lease, peer, NULL),
-	SHAPE(TEXT,  struct drain_lease, origin, NULL),
-	SHAPE(TEXT,  struct drain_lease, token, NULL),
-	SHAPE(TEXT,  struct drain_lease, status, NULL),
-	SHAPE(BYTES, struct drain_lease, hmac_secret, NULL),
-	SHAPE(INT,   struct drain_lease, presented_through, NULL),
-	SHAPE(INT,   struct drain_lease, presented, NULL),
-	SHAPE(INT,   struct drain_lease, empty_through, NULL),
-	SHAPE(INT,   struct drain_lease, transport_failures, NULL),
-	SHAPE(INT,   struct drain_lease, auth_failures, NULL),
-	SHAPE(INT,   struct drain_lease, retry_batch_limit, NULL),
-	SHAPE(INT,   struct drain_lease, remote_max_upload_size, NULL),
-	SHAPE(INT,   struct drain_lease, accepted_ms, NULL),
-	SHAPE(INT,   struct drain_lease, limit_per_minute, NULL),
-	SHAPE(INT,   struct drain_lease, limited_ms, NULL),
-	SHAPE_END(struct drain_lease),
+static const struct shape claimed_shape[] = {
+	SHAPE_IN(ID,    struct claimed, lease, peer),
+	SHAPE_IN(TEXT,  struct claimed, lease, origin),
+	SHAPE_IN(TEXT,  struct claimed, lease, token),
+	SHAPE_IN(TEXT,  struct claimed, lease, status),
+	SHAPE_IN(BYTES, struct claimed, lease, hmac_secret),
+	SHAPE_IN(INT,   struct claimed, lease, presented_through),
+	SHAPE_IN(INT,   struct claimed, lease, presented),
+	SHAPE_IN(INT,   struct claimed, lease, empty_through),
+	SHAPE_IN(INT,   struct claimed, lease, transport_failures),
+	SHAPE_IN(INT,   struct claimed, lease, auth_failures),
+	SHAPE_IN(INT,   struct claimed, lease, retry_batch_limit),
+	SHAPE_IN(INT,   struct claimed, lease, remote_max_upload_size),
+	SHAPE_IN(INT,   struct claimed, lease, accepted_ms),
+	SHAPE_IN(INT,   struct claimed, lease, limit_per_minute),
+	SHAPE_IN(INT,   struct claimed, lease, limited_ms),
+	SHAPE_IN(TEXT,  struct claimed, lease, snapshot),
+	ENTRY_SHAPE(struct claimed, entry),
+	SHAPE_END(struct claimed),
 };
 
 static const struct shape marked_shape[] = {
@@ -65,6 +73,35 @@ static int64_t answered_at(const struct drain_lease *lease)
 	return clock_steady_ms() - ago;
 }
 
+/* An entry that outlives its claim. */
+static struct entry entry_copy(struct arena *arena, const struct entry *entry)
+{
+	struct entry copy = *entry;
+
+	copy.context_type = arena_text(arena, entry->context_type);
+	copy.context_id = arena_text(arena, entry->context_id);
+	copy.event_type = arena_text(arena, entry->event_type);
+	copy.entity_id = arena_text(arena, entry->entity_id);
+	copy.payload = arena_text(arena, entry->payload);
+	if (entry->reason)
+		copy.reason = arena_text(arena, entry->reason);
+	return copy;
+}
+
+static void brought_keep(struct arena *keep, struct drain_lease *lease)
+{
+	const struct entry *from = lease->first.items;
+	struct entry *to;
+
+	if (!lease->snapshot)
+		return;
+	to = arena_array(keep, lease->first.count, sizeof(*to));
+	for (size_t i = 0; i < lease->first.count; i++)
+		to[i] = entry_copy(keep, &from[i]);
+	lease->first.items = to;
+	lease->snapshot = arena_text(keep, lease->snapshot);
+}
+
 struct drain *drain_new(
     const struct drain_lease *lease, const struct node *node)
 {
@@ -82,6 +119,7 @@ struct drain *drain_new(
 	drain->lease.origin = arena_text(keep, lease->origin);
 	drain->lease.token = arena_text(keep, lease->token);
 	drain->lease.status = arena_text(keep, lease->status);
+	brought_keep(keep, &drain->lease);
 	drain->url =
 	    arena_printf(keep, "%s/api/federation/relay", drain->lease.origin);
 	drain->secret = secret_of(drain, lease->hmac_secret);
@@ -109,17 +147,55 @@ void drain_free(struct drain **drain)
 	arena_free(&keep);
 }
 
+/* One lease of rows of the same peer; returns how many they are. What is more
+ * than DRAIN_FIRST may bring is read as a backlog. */
+static size_t lease_gather(struct arena *arena, const struct claimed *rows,
+    size_t count, struct drain_lease *lease)
+{
+	struct entry *entries =
+	    arena_array(arena, DRAIN_FIRST, sizeof(*entries));
+	size_t same = 0;
+
+	*lease = rows->lease;
+	for (; same < count && rows[same].lease.peer == lease->peer; same++)
+		entries[same] = rows[same].entry;
+	lease->first = (struct rows){ entries, same };
+	if (same == DRAIN_FIRST || entries[0].id == 0)
+		lease->snapshot = NULL;
+	return same;
+}
+
+static struct rows leases_gather(
+    struct arena *arena, const struct rows *claimed)
+{
+	const struct claimed *rows = claimed->items;
+	struct drain_lease *leases =
+	    arena_array(arena, claimed->count, sizeof(*leases));
+	size_t count = 0;
+
+	for (size_t i = 0; i < claimed->count; count++)
+		i += lease_gather(
+		    arena, &rows[i], claimed->count - i, &leases[count]);
+	return (struct rows){ leases, count };
+}
+
 bool drain_claim(struct conn *conn, struct arena *arena,
     const struct drain_claim *claim, struct rows *leases, struct err *err)
 {
 	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
+	struct rows claimed;
 
 	tx_lazy(tx);
 	tx_closing(tx);
-	return sql_many(tx, &SQL_drain_claim, lease_shape, leases, err,
-		   v_int(claim->room), v_span(LEASE_MS), v_id(claim->worker),
-		   v_bool(claim->wholly)) &&
-	    tx_commit(tx, err);
+	if (!sql_many(tx, &SQL_drain_claim, claimed_shape, &claimed, err,
+		v_int(claim->room), v_span(LEASE_MS), v_id(claim->worker),
+		v_bool(claim->wholly), v_int(DRAIN_FIRST),
+		claim->peers ? v_ids(claim->peers, claim->peer_count)
+			     : v_null()) ||
+	    !tx_commit(tx, err))
+		return false;
+	*leases = leases_gather(arena, &claimed);
+	return true;
 }
 
 /* ---- reading and choosing ---- */
@@ -211,15 +287,17 @@ static void from_start(struct drain *drain)
 	blocks_clear(drain->blocks);
 }
 
-/* A peer that is not known to answer gets one batch, not a load of them. */
+/* As far as we know the peer takes what comes. */
+static bool takes_all(const struct drain_lease *lease)
+{
+	return !lease->retry_batch_limit && !lease->transport_failures &&
+	    !lease->auth_failures && strcmp(lease->status, "active") == 0;
+}
+
+/* One that is not known to answer gets one batch, not a load of them. */
 static size_t batches_max(const struct drain *drain)
 {
-	const struct drain_lease *lease = &drain->lease;
-
-	return lease->retry_batch_limit || lease->transport_failures ||
-		lease->auth_failures || strcmp(lease->status, "active") != 0
-	    ? 1
-	    : LOAD_BATCHES_MAX;
+	return takes_all(&drain->lease) ? LOAD_BATCHES_MAX : 1;
 }
 
 static void note_passed(struct drain *drain, const struct rows *window)
@@ -234,6 +312,16 @@ static void note_passed(struct drain *drain, const struct rows *window)
 			drain->retry_at = entries[i].retry_at;
 }
 
+/* What is left is little, and there may be nothing: a reading from the start
+ * costs no more than one from the cursor, knows for sure, and may give the
+ * lease back. It can't raise low, for it cannot tell what was drawn before it
+ * from what was drawn since; when that lags, the longer way is taken. */
+static bool may_end_at_once(const struct drain *drain)
+{
+	return drain->dry && !drain->ahead && !blocks_any(drain->blocks) &&
+	    drain->lease.presented - drain->low <= DRAIN_LOW_LAG;
+}
+
 /* late: something appeared behind the cursor; the next reading is whole. */
 static bool look_once(struct tx *tx, struct drain *drain,
     struct settled *settled, bool *late, struct err *err)
@@ -246,7 +334,10 @@ static bool look_once(struct tx *tx, struct drain *drain,
 		.now = clock_wall_ms(),
 	};
 	size_t asked = drain->window;
-	struct reading reading = { .most = asked };
+	struct reading reading = {
+		.most = asked,
+		.may_free = drain->cursor == 0 && may_end_at_once(drain),
+	};
 
 	load_reset(load);
 	load->fresh =
@@ -254,12 +345,14 @@ static bool look_once(struct tx *tx, struct drain *drain,
 	if (!reading_next(tx, drain, settled, &reading, err))
 		return false;
 	load->window = reading.window;
+	drain->freed = reading.freed;
 	*late = reading.late;
 	if (*late) {
 		drain->cursor = 0;
 		drain->more = false;
 		return true;
 	}
+	drain->dry = load->window.count < asked;
 	load_choose(
 	    load, drain->blocks, &limits, batches_max(drain), &drain->cursor);
 	drain->more = load->plain && load->count > 0 &&
@@ -280,7 +373,7 @@ static bool look(struct tx *tx, struct drain *drain, struct settled settled,
 {
 	int most = drain->brief ? 1 : DRAIN_WINDOWS_MAX;
 
-	if (!goes_on && rescan_due(drain))
+	if (!goes_on && (rescan_due(drain) || may_end_at_once(drain)))
 		drain->cursor = 0;
 	if (drain->cursor == 0)
 		from_start(drain);
@@ -347,7 +440,7 @@ static bool present(struct tx *tx, struct drain *drain, struct err *err)
 	if (!sql_one(tx, &SQL_drain_present, marked_shape, &marked, err,
 		v_id(drain->lease.peer), v_text(drain->lease.token),
 		v_int(last_id(drain->load)), v_int(ids_ahead(drain)),
-		v_int(drain->answered_at ? DRAIN_RESERVE : 0)))
+		v_int(takes_all(&drain->lease) ? DRAIN_RESERVE : 0)))
 		return false;
 	if (!tx_commit(tx, err))
 		return false;
@@ -401,6 +494,8 @@ static bool rest(struct tx *tx, struct drain *drain, struct err *err)
 {
 	int64_t passed = drain->passed;
 
+	if (drain->freed)
+		return true;
 	if (!blocks_any(drain->blocks))
 		return give_back(tx, drain, 0, err);
 	if (passed < DRAIN_LINGER_AT || !drain->may_linger)
@@ -420,8 +515,10 @@ static bool go_on(struct tx *tx, struct drain *drain,
 
 	drain->again = false;
 	/* What was read before we were told is not what is there. */
-	if (drain->fresh_secret)
+	if (drain->fresh_secret) {
 		drain->cursor = 0;
+		drain->lease.snapshot = NULL;
+	}
 	if (!look(tx, drain, *settled, goes_on, err) ||
 	    !read_secret(tx, drain, err))
 		return false;
@@ -479,6 +576,7 @@ bool drain_step(struct conn *conn, struct drain *drain, struct err *err)
 	load_reset(drain->load);
 	drain->linger = false;
 	drain->more = false;
+	drain->freed = false;
 	tx = tx_new(conn, drain->load->arena);
 	tx_lazy(tx);
 	return step_in(tx, drain, err);

@@ -30,8 +30,13 @@ enum {
 	DRAIN_WINDOWS_MAX = 10,
 	DRAIN_AHEAD = 20000, /* presented ahead of a backlog */
 	/* Ids of the whole outbox that count as presented beforehand while a
-	 * peer takes what comes: the next few need not wait for the disk. */
-	DRAIN_RESERVE = 256,
+	 * peer takes what comes: what is next need not wait for the disk. */
+	DRAIN_RESERVE = 20000,
+	/* Ids of the whole outbox that a peer's empty_through may lag behind:
+	 * raising it takes a reading more. */
+	DRAIN_LOW_LAG = 256,
+	/* A claim brings along what a peer has, if it is less than that. */
+	DRAIN_FIRST = 4,
 	DRAIN_RESCAN_MS = 1000,
 	DRAIN_WHOLLY_MS = 60 * 1000, /* then from the very start */
 	DRAIN_CULPRITS_MAX = 3, /* in a row; then it is the peer, not them */
@@ -58,6 +63,8 @@ struct drain_lease {
 	int64_t accepted_ms;	  /* ago; 0: never */
 	int64_t limit_per_minute; /* what it took before a 429; 0: none */
 	int64_t limited_ms;	  /* ago */
+	struct rows first;    /* of struct entry: all that was there when ... */
+	const char *snapshot; /* ... this was; NULL: it is to be read */
 };
 
 struct drain {
@@ -80,6 +87,7 @@ struct drain {
 	int64_t answered_at; /* steady ms: last time the peer's row heard so */
 	int64_t culprits;
 	bool whole;	/* this reading began at the start */
+	bool dry;	/* it came to the end of what was there */
 	bool lingering; /* it found nothing that may go, and much that waits */
 
 	/* Set by the loop before a step. */
@@ -99,6 +107,7 @@ struct drain {
 	bool uncounted;	   /* a failure is ours, not the peer's */
 
 	/* Left by a step; the load is empty when there is nothing to send. */
+	bool freed;  /* the lease went back with the reading */
 	bool again;  /* there was so much to pass over: one more step */
 	bool linger; /* not given back: one more step after a second */
 	bool more;   /* the load may be followed by a step ahead */
@@ -107,7 +116,9 @@ struct drain {
 struct drain_claim {
 	int64_t worker;
 	int64_t room;
-	bool wholly; /* rely on no peer's empty_through */
+	bool wholly;	      /* rely on no peer's empty_through */
+	const int64_t *peers; /* only these, or NULL */
+	size_t peer_count;
 };
 
 /* Lease at most room due peers; rows of struct drain_lease. Commits. */

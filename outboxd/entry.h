@@ -4,7 +4,7 @@
 #ifndef POSTRIDER_ENTRY_H
 #define POSTRIDER_ENTRY_H
 
-#include "common/base/base.h"
+#include "common/base/json.h"
 
 struct entry {
 	int64_t id;
@@ -19,10 +19,23 @@ struct entry {
 	int64_t retry_at; /* set aside when not 0 */
 	int64_t refusals;
 	const char *reason; /* the peer's last word */
-	/* Of the reading, told once and before its entries. */
-	const char *snapshot;
-	bool late; /* one has appeared behind the cursor */
-	int64_t empty_through;
 };
+
+/* Its columns, where it lies at member in of a record. */
+/* clang-format off */
+#define ENTRY_SHAPE(type, in) \
+	SHAPE_IN(ID,   type, in, id), \
+	SHAPE_IN(TEXT, type, in, context_type), \
+	SHAPE_IN(TEXT, type, in, context_id), \
+	SHAPE_IN(TEXT, type, in, event_type), \
+	SHAPE_IN(TEXT, type, in, entity_id), \
+	SHAPE_IN(TEXT, type, in, payload), \
+	SHAPE_IN(INT,  type, in, encryption_version), \
+	SHAPE_IN(TIME, type, in, created_at), \
+	SHAPE_IN(TIME, type, in, expires_at), \
+	SHAPE_IN(TIME, type, in, retry_at), \
+	SHAPE_IN(INT,  type, in, refusals), \
+	SHAPE_IN(TEXT, type, in, reason)
+/* clang-format on */
 
 #endif

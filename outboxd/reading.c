@@ -8,24 +8,23 @@ struct run {
 	size_t count;
 };
 
+/* First a row without an entry, that tells of the reading. */
+struct read_row {
+	struct entry entry;
+	const char *snapshot;
+	bool late;  /* one has appeared behind the cursor */
+	bool freed; /* nothing is there, and the lease was given back */
+	int64_t empty_through;
+};
+
 /* clang-format off */
-static const struct shape entry_shape[] = {
-	SHAPE(ID,   struct entry, id, NULL),
-	SHAPE(TEXT, struct entry, context_type, NULL),
-	SHAPE(TEXT, struct entry, context_id, NULL),
-	SHAPE(TEXT, struct entry, event_type, NULL),
-	SHAPE(TEXT, struct entry, entity_id, NULL),
-	SHAPE(TEXT, struct entry, payload, NULL),
-	SHAPE(INT,  struct entry, encryption_version, NULL),
-	SHAPE(TIME, struct entry, created_at, NULL),
-	SHAPE(TIME, struct entry, expires_at, NULL),
-	SHAPE(TIME, struct entry, retry_at, NULL),
-	SHAPE(INT,  struct entry, refusals, NULL),
-	SHAPE(TEXT, struct entry, reason, NULL),
-	SHAPE(TEXT, struct entry, snapshot, NULL),
-	SHAPE(BOOL, struct entry, late, NULL),
-	SHAPE(INT,  struct entry, empty_through, NULL),
-	SHAPE_END(struct entry),
+static const struct shape row_shape[] = {
+	ENTRY_SHAPE(struct read_row, entry),
+	SHAPE(TEXT, struct read_row, snapshot, NULL),
+	SHAPE(BOOL, struct read_row, late, NULL),
+	SHAPE(BOOL, struct read_row, freed, NULL),
+	SHAPE(INT,  struct read_row, empty_through, NULL),
+	SHAPE_END(struct read_row),
 };
 /* clang-format on */
 
@@ -84,36 +83,70 @@ static void low_raise(struct drain *drain, const struct rows *window)
 		drain->low = low;
 }
 
-/* Somebody has put something back behind it. */
-static void low_check(struct drain *drain, int64_t empty_through)
+/* Has somebody put something back behind it? */
+static bool low_moved(struct drain *drain, int64_t empty_through)
 {
 	if (empty_through == drain->lease.empty_through)
-		return;
+		return false;
 	drain->lease.empty_through = empty_through;
 	drain->low = empty_through > 0 ? empty_through : 0;
+	return true;
 }
 
-/* What the first row says; the others are the window. */
-static void reading_note(struct drain *drain, struct reading *reading)
+static struct rows entries_of(
+    struct arena *arena, const struct read_row *rows, size_t count)
 {
-	struct rows *window = &reading->window;
-	const struct entry *about = window->items;
-	int64_t after = reads_after(drain);
+	struct entry *entries = arena_array(arena, count, sizeof(struct entry));
 
-	reading->late = about->late;
-	window->items = (struct entry *)window->items + 1;
-	window->count = reading->late ? 0 : window->count - 1;
+	for (size_t i = 0; i < count; i++)
+		entries[i] = rows[i].entry;
+	return (struct rows){ entries, count };
+}
+
+/* What the first row says; the others are the window. A reading that began
+ * where the outbox no longer does is late, too. */
+static void reading_note(struct arena *arena, struct drain *drain,
+    struct reading *reading, const struct rows *rows)
+{
+	const struct read_row *about = rows->items;
+	int64_t after = reads_after(drain);
+	bool whole = after == drain->low;
+
+	reading->freed = about->freed;
 	if (reading->most == 0)
 		return;
 	horizon_note(&drain->horizon, about->snapshot, after);
-	if (!reading->late && after == drain->low)
-		low_raise(drain, window);
-	low_check(drain, about->empty_through);
+	reading->late =
+	    about->late || (low_moved(drain, about->empty_through) && whole);
+	if (reading->late)
+		return;
+	reading->window = entries_of(arena, about + 1, rows->count - 1);
+	if (whole)
+		low_raise(drain, &reading->window);
 }
 
-bool reading_next(struct tx *tx, struct drain *drain, struct settled *settled,
-    struct reading *reading, struct err *err)
+/* What came with the claim, once, while nothing has happened since. */
+static bool was_brought(
+    struct drain *drain, const struct settled *settled, struct reading *reading)
 {
+	struct drain_lease *lease = &drain->lease;
+	const char *snapshot = lease->snapshot;
+
+	lease->snapshot = NULL;
+	if (!snapshot || settled->count > 0 || reading->most == 0 ||
+	    reads_after(drain) != drain->low)
+		return false;
+	reading->window = lease->first;
+	horizon_note(&drain->horizon, snapshot, drain->low);
+	low_raise(drain, &reading->window);
+	return true;
+}
+
+static bool read_rows(struct tx *tx, const struct drain *drain,
+    struct settled *settled, const struct reading *reading, struct rows *rows,
+    struct err *err)
+{
+	const struct drain_lease *lease = &drain->lease;
 	int64_t *above =
 	    arena_array(drain->scratch, settled->count, sizeof(int64_t));
 	size_t above_count = ids_above(drain, settled, above);
@@ -122,16 +155,27 @@ bool reading_next(struct tx *tx, struct drain *drain, struct settled *settled,
 
 	run_cut(settled, run);
 	tx_closing(tx);
-	if (!sql_many(tx, &SQL_reading_next, entry_shape, &reading->window, err,
-		v_id(drain->lease.peer), v_text(drain->lease.token),
-		v_int(reads_after(drain)), v_int((int64_t)reading->most),
-		v_ids(settled->ids, settled->count), v_ids(above, above_count),
-		v_int(drain->horizon.floor),
-		v_text(horizon_seen(&drain->horizon)), v_int(first),
-		v_int(first + (int64_t)run.count - 1)))
+	return sql_many(tx, &SQL_reading_next, row_shape, rows, err,
+	    v_id(lease->peer), v_text(lease->token), v_int(reads_after(drain)),
+	    v_int((int64_t)reading->most), v_ids(settled->ids, settled->count),
+	    v_ids(above, above_count), v_int(drain->horizon.floor),
+	    v_text(horizon_seen(&drain->horizon)), v_int(first),
+	    v_int(first + (int64_t)run.count - 1), v_bool(reading->may_free),
+	    v_int(lease->empty_through), v_int(drain->low),
+	    v_int(lease->presented));
+}
+
+bool reading_next(struct tx *tx, struct drain *drain, struct settled *settled,
+    struct reading *reading, struct err *err)
+{
+	struct rows rows;
+
+	if (was_brought(drain, settled, reading))
+		return tx_commit(tx, err);
+	if (!read_rows(tx, drain, settled, reading, &rows, err))
 		return false;
-	if (reading->window.count == 0)
+	if (rows.count == 0)
 		return err_set(err, ERR_CONFLICT, "the lease was lost");
-	reading_note(drain, reading);
+	reading_note(tx_arena(tx), drain, reading, &rows);
 	return tx_commit(tx, err);
 }

@@ -6,7 +6,10 @@
  * hint, since entries commit late: when one has appeared behind it the reading
  * is late, and the next one begins at the start. The start is the drain's low:
  * below it everybody who drew an id has ended and nothing is left, so that rows
- * which are dead but cannot be removed yet are not met again and again.
+ * which are dead but cannot be removed yet are not met again and again. A
+ * reading from there that finds nothing may give the lease back at once.
+ *
+ * The first reading of a peer that has little came with its claim.
  *
  * Worker threads, as drain.h.
  */
@@ -17,8 +20,10 @@
 
 struct reading {
 	size_t most;	    /* 0: only acknowledge */
+	bool may_free;	    /* give the lease back when nothing is there */
 	struct rows window; /* of struct entry; in the transaction's arena */
-	bool late; /* something appeared behind the cursor; window is none */
+	bool late;  /* something appeared behind the cursor; window is none */
+	bool freed; /* the lease is no longer ours, and nothing is left */
 };
 
 /* Takes the ids of settled; ERR_CONFLICT when the lease is lost. Commits. */

@@ -4,7 +4,8 @@
 -- $1 peer, $2 token, $3 cursor, $4 window, $5 what is settled, $6 of that: what is
 -- above the cursor (a list that is searched for each entry that is read), $7 floor,
 -- $8 snapshot of the last reading or NULL, $9 and $10 what is settled besides: every
--- id from one to the other
+-- id from one to the other, $11 give the lease back if there is nothing to read, $12
+-- where the outbox was said to begin, $13 and does, $14 what was presented
 -- Acknowledges and reads on, in one statement and only for the holder. Without
 -- the lease there is no row; with it first one that tells of the reading and has
 -- no id. The cursor is a hint, entries commit late: late says that one has
@@ -28,15 +29,30 @@ seen AS MATERIALIZED (
            $8::text IS NOT NULL AND EXISTS (
            SELECT FROM federation_outbox o
             WHERE o.peer_id = $1 AND o.id > $7 AND o.id <= $3
-              AND NOT pg_visible_in_snapshot(o.xact, $8::text::pg_snapshot)) AS late)
-SELECT seen.snapshot, seen.late, held.empty_through, NULL::bigint AS id, NULL::text AS context_type, NULL::text AS context_id,
+              AND NOT pg_visible_in_snapshot(o.xact, $8::text::pg_snapshot)) AS late),
+freed AS (
+    UPDATE federation_peers
+       SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity',
+           empty_through = $13, next_attempt_at = greatest(next_attempt_at, now())
+     WHERE $11 AND id = $1 AND lease_token = $2::uuid AND lease_until > now()
+       AND empty_through = $12
+       AND NOT EXISTS (
+           SELECT FROM federation_outbox o
+            WHERE o.peer_id = $1 AND o.id > $3 AND o.id <> ALL ($6::bigint[]))
+    RETURNING id),
+presented AS (
+    INSERT INTO outbox_presented (peer_id, through)
+    SELECT id, $14 FROM freed
+        ON CONFLICT (peer_id) DO UPDATE SET through = excluded.through)
+SELECT seen.snapshot, seen.late, EXISTS (SELECT FROM freed) AS freed,
+       held.empty_through, NULL::bigint AS id, NULL::text AS context_type, NULL::text AS context_id,
        NULL::text AS event_type, NULL::text AS entity_id, NULL::text AS payload,
        NULL::integer AS encryption_version, NULL::timestamptz AS created_at,
        NULL::timestamptz AS expires_at, NULL::timestamptz AS retry_at, NULL::integer AS refusals,
        NULL::text AS reason
   FROM held CROSS JOIN seen
  UNION ALL
-SELECT NULL, NULL, NULL, e.id, e.context_type, e.context_id, e.event_type, e.entity_id, e.payload,
+SELECT NULL, NULL, NULL, NULL, e.id, e.context_type, e.context_id, e.event_type, e.entity_id, e.payload,
        e.encryption_version, e.created_at, e.expires_at, e.retry_at, e.refusals, e.reason
   FROM held CROSS JOIN LATERAL (
         SELECT * FROM federation_outbox o

@@ -101,7 +101,8 @@ static const char *first_of(const struct drain *drain)
 static bool floor_reached(void)
 {
 	for (int tries = 0; tries < 200; tries++) {
-		site_enqueue(&site, peer, ENTRIES("create f"));
+		site_enqueue_many(&site, peer,
+		    arena_printf(site.arena, "f%d-", tries), DRAIN_LOW_LAG + 1);
 		drain_all(claimed());
 		if (site_number(&site,
 			"SELECT empty_through - last_value AS n FROM "
