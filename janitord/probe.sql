@@ -37,7 +37,7 @@ WITH trial AS (
        AND coalesce(paused_until, '-infinity') <= now()
        AND last_code IS DISTINCT FROM 429
     RETURNING id)
-SELECT id AS peer, pg_notify('postrider_outbox', '') FROM trial;
+SELECT id AS peer, pg_notify('postrider_outbox', id::text) FROM trial;
 
 -- name: probe_ask :many
 -- $1 an empty relay, $2 how long it may take, $3 how often, $4 how many

@@ -53,7 +53,7 @@ BEGIN
         UPDATE fediverse_outbound_queue q SET status = 'dead', next_retry_at = NULL, last_error = ended
          WHERE q.status = 'pending' AND q.target_domain COLLATE "C" = ANY (waiting);
         GET DIAGNOSTICS entries = ROW_COUNT;
-        PERFORM pg_notify('postrider_outbox', '');
+        PERFORM pg_notify('postrider_activity', '');
         PERFORM ops.audit_write('domain_block', named, domain_block.why, entries);
         meaning := format('blocked, and all hosts below it; entries that waited are dead; to end that: ops.domain_unblock(%L)', named);
     END IF;

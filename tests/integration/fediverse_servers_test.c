@@ -226,7 +226,7 @@ Test(fediverse_servers, when_nobody_answers_it_is_our_own_network)
 	    " LIKE 'new.%';"
 	    "UPDATE fediverse_outbound_queue SET next_retry_at = now() WHERE"
 	    " activity_id = 'c';"
-	    "NOTIFY postrider_outbox");
+	    "NOTIFY postrider_activity");
 	expect(late, "status = 'pending' AND attempts = 1");
 }
 

@@ -104,7 +104,8 @@ static bool read_on(struct tx *tx, struct some *some, struct err *err)
 	return sql_many(tx, &SQL_reading_next, id_shape, &rows, err, v_id(peer),
 	    token(), v_int(some->ids[BATCH - 1]), v_int(BATCH),
 	    v_ids(some->ids, BATCH), v_ids(NULL, 0), v_int(some->ids[0] - 1),
-	    v_text("1:9:1"), v_int(some->ids[0]), v_int(some->ids[1]));
+	    v_text("1:9:1"), v_int(some->ids[0]), v_int(some->ids[1]),
+	    v_bool(false), v_int(0), v_int(0), v_int(0));
 }
 
 static int64_t entries_read(void)
