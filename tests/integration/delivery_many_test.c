@@ -102,7 +102,7 @@ Test(delivery_many, a_pause_is_as_long_as_asked_within_bounds)
 	gmtime_r(&then, &tm);
 	strftime(date, sizeof(date),
 	    "Retry-After: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
-	scene = scene_begin(&manner, "3s");
+	scene = scene_begin(&manner, "60s");
 	site_enqueue(&scene.site, scene.id, ENTRIES("create a"));
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		manner.headers = cases[i].header;
