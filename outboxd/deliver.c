@@ -64,13 +64,13 @@ static void claim_run(void *item, void *state)
 	struct claim *claim = item;
 	struct outboxd_worker *worker = state;
 	const struct deliver_def *def = &claim->all->def;
-	const struct drain_lease *leases;
+	const struct peer_lease *leases;
 	struct rows rows;
 
 	claim->failed = (claim->unsure &&
 			    !drop_unknown(claim, worker->conn, &claim->err)) ||
-	    !drain_claim(worker->conn, claim->arena,
-		&(const struct drain_claim){
+	    !claim_peers(worker->conn, claim->arena,
+		&(const struct claim_def){
 		    .worker = def->self->id,
 		    .room = claim->room,
 		    .wholly = claim->wholly,

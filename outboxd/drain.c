@@ -15,34 +15,7 @@ struct marked {
 	int64_t presented_through;
 };
 
-/* A peer, with one of its entries or none. */
-struct claimed {
-	struct drain_lease lease;
-	struct entry entry;
-};
-
 /* clang-format off */
-static const struct shape claimed_shape[] = {
-	SHAPE_IN(ID,    struct claimed, lease, peer),
-	SHAPE_IN(TEXT,  struct claimed, lease, origin),
-	SHAPE_IN(TEXT,  struct claimed, lease, token),
-	SHAPE_IN(TEXT,  struct claimed, lease, status),
-	SHAPE_IN(BYTES, struct claimed, lease, hmac_secret),
-	SHAPE_IN(INT,   struct claimed, lease, presented_through),
-	SHAPE_IN(INT,   struct claimed, lease, presented),
-	SHAPE_IN(INT,   struct claimed, lease, empty_through),
-	SHAPE_IN(INT,   struct claimed, lease, transport_failures),
-	SHAPE_IN(INT,   struct claimed, lease, auth_failures),
-	SHAPE_IN(INT,   struct claimed, lease, retry_batch_limit),
-	SHAPE_IN(INT,   struct claimed, lease, remote_max_upload_size),
-	SHAPE_IN(INT,   struct claimed, lease, accepted_ms),
-	SHAPE_IN(INT,   struct claimed, lease, limit_per_minute),
-	SHAPE_IN(INT,   struct claimed, lease, limited_ms),
-	SHAPE_IN(TEXT,  struct claimed, lease, snapshot),
-	ENTRY_SHAPE(struct claimed, entry),
-	SHAPE_END(struct claimed),
-};
-
 static const struct shape marked_shape[] = {
 	SHAPE(INT, struct marked, presented_through, NULL),
 	SHAPE_END(struct marked),
@@ -63,7 +36,7 @@ static const char *secret_of(const struct drain *drain, struct bytes sealed)
 
 /* Has it just taken something, and refused nothing since? Then its row need
  * not hear so again. */
-static int64_t answered_at(const struct drain_lease *lease)
+static int64_t answered_at(const struct peer_lease *lease)
 {
 	int64_t ago = lease->accepted_ms;
 
@@ -73,37 +46,7 @@ static int64_t answered_at(const struct drain_lease *lease)
 	return clock_steady_ms() - ago;
 }
 
-/* An entry that outlives its claim. */
-static struct entry entry_copy(struct arena *arena, const struct entry *entry)
-{
-	struct entry copy = *entry;
-
-	copy.context_type = arena_text(arena, entry->context_type);
-	copy.context_id = arena_text(arena, entry->context_id);
-	copy.event_type = arena_text(arena, entry->event_type);
-	copy.entity_id = arena_text(arena, entry->entity_id);
-	copy.payload = arena_text(arena, entry->payload);
-	if (entry->reason)
-		copy.reason = arena_text(arena, entry->reason);
-	return copy;
-}
-
-static void brought_keep(struct arena *keep, struct drain_lease *lease)
-{
-	const struct entry *from = lease->first.items;
-	struct entry *to;
-
-	if (!lease->snapshot)
-		return;
-	to = arena_array(keep, lease->first.count, sizeof(*to));
-	for (size_t i = 0; i < lease->first.count; i++)
-		to[i] = entry_copy(keep, &from[i]);
-	lease->first.items = to;
-	lease->snapshot = arena_text(keep, lease->snapshot);
-}
-
-struct drain *drain_new(
-    const struct drain_lease *lease, const struct node *node)
+struct drain *drain_new(const struct peer_lease *lease, const struct node *node)
 {
 	struct arena *keep = arena_new();
 	struct drain *drain = ARENA_NEW(keep, struct drain);
@@ -115,11 +58,7 @@ struct drain *drain_new(
 	drain->node = node;
 	drain->blocks = blocks_new();
 	horizon_init(&drain->horizon);
-	drain->lease = *lease;
-	drain->lease.origin = arena_text(keep, lease->origin);
-	drain->lease.token = arena_text(keep, lease->token);
-	drain->lease.status = arena_text(keep, lease->status);
-	brought_keep(keep, &drain->lease);
+	drain->lease = claim_keep(keep, lease);
 	drain->url =
 	    arena_printf(keep, "%s/api/federation/relay", drain->lease.origin);
 	drain->secret = secret_of(drain, lease->hmac_secret);
@@ -127,7 +66,6 @@ struct drain *drain_new(
 	drain->low = lease->empty_through > 0 ? lease->empty_through : 0;
 	drain->horizon.floor = drain->low;
 	drain->lowered_at = clock_steady_ms();
-	drain->lease.hmac_secret = (struct bytes){ 0 };
 	return drain;
 }
 
@@ -145,57 +83,6 @@ void drain_free(struct drain **drain)
 	horizon_done(&(*drain)->horizon);
 	*drain = NULL;
 	arena_free(&keep);
-}
-
-/* One lease of rows of the same peer; returns how many they are. What is more
- * than DRAIN_FIRST may bring is read as a backlog. */
-static size_t lease_gather(struct arena *arena, const struct claimed *rows,
-    size_t count, struct drain_lease *lease)
-{
-	struct entry *entries =
-	    arena_array(arena, DRAIN_FIRST, sizeof(*entries));
-	size_t same = 0;
-
-	*lease = rows->lease;
-	for (; same < count && rows[same].lease.peer == lease->peer; same++)
-		entries[same] = rows[same].entry;
-	lease->first = (struct rows){ entries, same };
-	if (same == DRAIN_FIRST || entries[0].id == 0)
-		lease->snapshot = NULL;
-	return same;
-}
-
-static struct rows leases_gather(
-    struct arena *arena, const struct rows *claimed)
-{
-	const struct claimed *rows = claimed->items;
-	struct drain_lease *leases =
-	    arena_array(arena, claimed->count, sizeof(*leases));
-	size_t count = 0;
-
-	for (size_t i = 0; i < claimed->count; count++)
-		i += lease_gather(
-		    arena, &rows[i], claimed->count - i, &leases[count]);
-	return (struct rows){ leases, count };
-}
-
-bool drain_claim(struct conn *conn, struct arena *arena,
-    const struct drain_claim *claim, struct rows *leases, struct err *err)
-{
-	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
-	struct rows claimed;
-
-	tx_lazy(tx);
-	tx_closing(tx);
-	if (!sql_many(tx, &SQL_drain_claim, claimed_shape, &claimed, err,
-		v_int(claim->room), v_span(LEASE_MS), v_id(claim->worker),
-		v_bool(claim->wholly), v_int(DRAIN_FIRST),
-		claim->peers ? v_ids(claim->peers, claim->peer_count)
-			     : v_null()) ||
-	    !tx_commit(tx, err))
-		return false;
-	*leases = leases_gather(arena, &claimed);
-	return true;
 }
 
 /* ---- reading and choosing ---- */
@@ -288,7 +175,7 @@ static void from_start(struct drain *drain)
 }
 
 /* As far as we know the peer takes what comes. */
-static bool takes_all(const struct drain_lease *lease)
+static bool takes_all(const struct peer_lease *lease)
 {
 	return !lease->retry_batch_limit && !lease->transport_failures &&
 	    !lease->auth_failures && strcmp(lease->status, "active") == 0;

@@ -20,6 +20,7 @@
 #include "common/federation/node.h"
 #include "common/pg/sql.h"
 #include "outboxd/answer.h"
+#include "outboxd/claim.h"
 #include "outboxd/horizon.h"
 #include "outboxd/load.h"
 
@@ -35,8 +36,6 @@ enum {
 	/* Ids of the whole outbox that a peer's empty_through may lag behind:
 	 * raising it takes a reading more. */
 	DRAIN_LOW_LAG = 256,
-	/* A claim brings along what a peer has, if it is less than that. */
-	DRAIN_FIRST = 4,
 	DRAIN_RESCAN_MS = 1000,
 	DRAIN_WHOLLY_MS = 60 * 1000, /* then from the very start */
 	DRAIN_CULPRITS_MAX = 3, /* in a row; then it is the peer, not them */
@@ -46,29 +45,8 @@ enum {
 	DRAIN_LINGER_MAX_MS = 30 * 1000
 };
 
-/* A peer as claimed. */
-struct drain_lease {
-	int64_t peer;
-	const char *origin;
-	const char *token;
-	const char *status;
-	struct bytes hmac_secret;
-	int64_t presented_through; /* on the disk; may be ahead */
-	int64_t presented;	   /* really; what folds lies above it */
-	int64_t empty_through;	   /* as the peer's row says */
-	int64_t transport_failures;
-	int64_t auth_failures;
-	int64_t retry_batch_limit;
-	int64_t remote_max_upload_size;
-	int64_t accepted_ms;	  /* ago; 0: never */
-	int64_t limit_per_minute; /* what it took before a 429; 0: none */
-	int64_t limited_ms;	  /* ago */
-	struct rows first;    /* of struct entry: all that was there when ... */
-	const char *snapshot; /* ... this was; NULL: it is to be read */
-};
-
 struct drain {
-	struct drain_lease lease;
+	struct peer_lease lease;
 	const struct node *node;
 	struct arena *keep;    /* as long as the lease */
 	struct arena *scratch; /* of a step */
@@ -113,21 +91,9 @@ struct drain {
 	bool more;   /* the load may be followed by a step ahead */
 };
 
-struct drain_claim {
-	int64_t worker;
-	int64_t room;
-	bool wholly;	      /* rely on no peer's empty_through */
-	const int64_t *peers; /* only these, or NULL */
-	size_t peer_count;
-};
-
-/* Lease at most room due peers; rows of struct drain_lease. Commits. */
-MUST_CHECK bool drain_claim(struct conn *conn, struct arena *arena,
-    const struct drain_claim *claim, struct rows *leases, struct err *err);
-
 /* Copies the lease. */
 struct drain *drain_new(
-    const struct drain_lease *lease, const struct node *node);
+    const struct peer_lease *lease, const struct node *node);
 void drain_free(struct drain **drain);
 
 /* Is it time to read from the start again? Not during a step. */

@@ -129,7 +129,7 @@ static void reading_note(struct arena *arena, struct drain *drain,
 static bool was_brought(
     struct drain *drain, const struct settled *settled, struct reading *reading)
 {
-	struct drain_lease *lease = &drain->lease;
+	struct peer_lease *lease = &drain->lease;
 	const char *snapshot = lease->snapshot;
 
 	lease->snapshot = NULL;
@@ -146,7 +146,7 @@ static bool read_rows(struct tx *tx, const struct drain *drain,
     struct settled *settled, const struct reading *reading, struct rows *rows,
     struct err *err)
 {
-	const struct drain_lease *lease = &drain->lease;
+	const struct peer_lease *lease = &drain->lease;
 	int64_t *above =
 	    arena_array(drain->scratch, settled->count, sizeof(int64_t));
 	size_t above_count = ids_above(drain, settled, above);

@@ -207,7 +207,7 @@ static bool state_change(struct tx *tx, struct drain *drain, const char *status,
 static bool row_is_current(
     const struct drain *drain, int64_t limit, int64_t upload)
 {
-	const struct drain_lease *lease = &drain->lease;
+	const struct peer_lease *lease = &drain->lease;
 
 	return drain->answered_at &&
 	    clock_steady_ms() - drain->answered_at < LEASE_RENEW_MS &&
@@ -217,7 +217,7 @@ static bool row_is_current(
 
 static bool peer_answered(struct tx *tx, struct drain *drain, struct err *err)
 {
-	struct drain_lease *lease = &drain->lease;
+	struct peer_lease *lease = &drain->lease;
 	int64_t upload = drain->max_upload_size;
 	int64_t limit = lease->retry_batch_limit * 2;
 
@@ -268,7 +268,7 @@ static void count_accepted(const struct item *item, int64_t now_ms)
 		metric_observe_us(&figure_total, 0, age_us(l->entry, now_ms));
 }
 
-void settle_log(const struct drain_lease *lease, const struct parcel *parcel,
+void settle_log(const struct peer_lease *lease, const struct parcel *parcel,
     const struct answer *answer)
 {
 	const struct batch *batch = &parcel->batch;
@@ -322,7 +322,7 @@ static int64_t wait_after(int64_t attempt, const struct answer *answer)
 static bool peer_failed(struct tx *tx, struct drain *drain, int64_t transport,
     int64_t auth, struct err *err)
 {
-	struct drain_lease *lease = &drain->lease;
+	struct peer_lease *lease = &drain->lease;
 	int64_t attempt = transport ? lease->transport_failures + 1
 				    : lease->auth_failures + 1;
 	int64_t wait = wait_after(attempt, &drain->answer);
@@ -351,7 +351,7 @@ static bool peer_failed(struct tx *tx, struct drain *drain, int64_t transport,
 
 static bool settle_pause(struct tx *tx, struct drain *drain, struct err *err)
 {
-	struct drain_lease *lease = &drain->lease;
+	struct peer_lease *lease = &drain->lease;
 	int64_t wait = drain->answer.pause_ms;
 
 	metric_add(&figure_failures, FAILED_PAUSE, 1);
@@ -374,7 +374,7 @@ static const struct item *only_item(const struct batch *batch)
 static bool settle_blamed(struct tx *tx, struct drain *drain,
     struct settled *settled, struct err *err)
 {
-	struct drain_lease *lease = &drain->lease;
+	struct peer_lease *lease = &drain->lease;
 	const struct batch *batch = &drain->out->batch;
 	size_t live = batch->live;
 	struct refusals refusals;

@@ -23,7 +23,7 @@ struct settled {
 /* A batch of entries that were not sent before leaves: the figures. */
 void settle_sending(const struct parcel *parcel);
 /* A batch that was answered: the log and the figures. Any thread. */
-void settle_log(const struct drain_lease *lease, const struct parcel *parcel,
+void settle_log(const struct peer_lease *lease, const struct parcel *parcel,
     const struct answer *answer);
 
 /* What was accepted whole, and the batch that is out, if one is. */

@@ -67,14 +67,14 @@ void figure_latency(struct bench *bench)
 static double claim_once(struct bench *bench, struct conn *conn)
 {
 	AUTO(arena_free) struct arena *arena = arena_new();
-	const struct drain_claim claim = { .worker = CLAIM_WORKER, .room = 1 };
+	const struct claim_def claim = { .worker = CLAIM_WORKER, .room = 1 };
 	struct rows leases;
 	struct drain *drain;
 	struct err err = { 0 };
 	int64_t before = clock_steady_us();
 	double took;
 
-	must(drain_claim(conn, arena, &claim, &leases, &err) &&
+	must(claim_peers(conn, arena, &claim, &leases, &err) &&
 		leases.count == 1,
 	    "claim", &err);
 	took = (double)(clock_steady_us() - before);

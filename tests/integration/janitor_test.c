@@ -166,7 +166,7 @@ static const struct shape expiry_shape[] = {
 	SHAPE_END(struct expiry),
 };
 
-/* As drain_claim takes peers. */
+/* As claim_peers takes peers. */
 static int64_t locked(struct tx *tx)
 {
 	static const struct stmt lock = { "lock",

@@ -46,24 +46,24 @@ static void end(void)
 TestSuite(outbox_claim, .init = begin, .fini = end, .timeout = 30);
 
 static size_t claim(
-    struct conn *conn, int64_t worker, int64_t room, struct drain_lease *first)
+    struct conn *conn, int64_t worker, int64_t room, struct peer_lease *first)
 {
 	struct rows leases;
 	struct err err = { 0 };
 
 	cr_assert(
-	    drain_claim(conn, arena,
-		&(const struct drain_claim){ .worker = worker, .room = room },
+	    claim_peers(conn, arena,
+		&(const struct claim_def){ .worker = worker, .room = room },
 		&leases, &err),
 	    "%s", err.text);
 	if (leases.count > 0 && first)
-		*first = *(const struct drain_lease *)leases.items;
+		*first = *(const struct peer_lease *)leases.items;
 	return leases.count;
 }
 
 static struct drain *drain_of(struct conn *conn, int64_t worker)
 {
-	struct drain_lease lease;
+	struct peer_lease lease;
 
 	cr_assert_eq(claim(conn, worker, 1, &lease), 1);
 	return drain_new(&lease, &node);
@@ -539,7 +539,7 @@ Test(outbox_claim, the_dead_hold_nothing)
 
 /* How many of one are still ours. */
 static size_t renew(
-    struct tx *tx, const struct drain_lease *lease, struct rows *kept)
+    struct tx *tx, const struct peer_lease *lease, struct rows *kept)
 {
 	const char *id = arena_printf(arena, "%" PRId64, lease->peer);
 	struct err err = { 0 };
@@ -553,7 +553,7 @@ static size_t renew(
 
 Test(outbox_claim, a_renewal_tells_what_was_lost_and_what_must_stop)
 {
-	struct drain_lease lease;
+	struct peer_lease lease;
 	struct lease_kept *kept;
 	struct rows rows;
 	AUTO(tx_end) struct tx *tx = NULL;

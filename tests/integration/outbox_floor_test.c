@@ -50,11 +50,11 @@ TestSuite(outbox_floor, .init = begin, .fini = end, .timeout = 60);
 
 static struct drain *claimed(void)
 {
-	const struct drain_claim claim = { .worker = WORKER, .room = 1 };
+	const struct claim_def claim = { .worker = WORKER, .room = 1 };
 	struct rows leases;
 	struct err err = { 0 };
 
-	cr_assert(drain_claim(conn, site.arena, &claim, &leases, &err), "%s",
+	cr_assert(claim_peers(conn, site.arena, &claim, &leases, &err), "%s",
 	    err.text);
 	cr_assert_eq(leases.count, 1);
 	return drain_new(leases.items, &node);

@@ -10,11 +10,11 @@ TestSuite(outbox_lease, .timeout = 30);
 
 static struct rows claim(struct conn *conn, struct site *site, int64_t worker)
 {
-	const struct drain_claim claim = { .worker = worker, .room = 1 };
+	const struct claim_def claim = { .worker = worker, .room = 1 };
 	struct rows leases;
 	struct err err = { 0 };
 
-	cr_assert(drain_claim(conn, site->arena, &claim, &leases, &err), "%s",
+	cr_assert(claim_peers(conn, site->arena, &claim, &leases, &err), "%s",
 	    err.text);
 	return leases;
 }
@@ -24,7 +24,7 @@ Test(outbox_lease, what_a_lost_claim_leased_is_given_back)
 	AUTO(conn_free) struct conn *conn = NULL;
 	AUTO(tx_end) struct tx *tx = NULL;
 	struct site site;
-	const struct drain_lease *known;
+	const struct peer_lease *known;
 	struct rows lost;
 	struct err err = { 0 };
 
