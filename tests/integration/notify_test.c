@@ -243,6 +243,38 @@ Test(notify, a_dead_connection_is_replaced)
 	cr_expect_str_eq(ear.heard[1], "postrider_user {\"u\":\"1\",\"s\":2}");
 }
 
+/* What the notifier's own connection could not send was heard: it left behind
+ * the commit, whether a statement took that along or not. */
+Test(notify, a_signal_leaves_behind_its_commit)
+{
+	static const struct stmt any = { "any", "SELECT 1", SQL_NONE, 0 };
+	const struct conn_def def = { .conninfo = database,
+		.application = "test/rider",
+		.signals_after = true };
+	AUTO(conn_free) struct conn *rider = conn_new(&def);
+	struct notifier *mute = notifier_new("host=/nowhere", "test/mute");
+	AUTO(tx_end) struct tx *tx = NULL;
+	struct err err = { 0 };
+
+	conn_notifier_set(rider, mute);
+	tx = tx_new(rider, arena);
+	cr_assert(sql_none(tx, &any, &err));
+	signal_outbox_peer(tx, 7);
+	cr_assert(tx_commit(tx, &err));
+	ear_wait(&ear, 1, 1);
+	cr_expect_str_eq(ear.heard[0], "postrider_outbox 7");
+	signal_outbox_peer(tx, 8);
+	tx_closing(tx);
+	cr_assert(sql_none(tx, &any, &err) && tx_commit(tx, &err));
+	ear_wait(&ear, 1, 2);
+	cr_expect_str_eq(ear.heard[1], "postrider_outbox 8");
+	/* Dead with an answer that nobody has read: replaced unseen. */
+	terminate("test/rider");
+	cr_assert(sql_none(tx, &any, &err) && tx_commit(tx, &err), "%s",
+	    err.text);
+	notifier_free(&mute);
+}
+
 Test(notify, the_end_sends_what_is_left)
 {
 	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
