@@ -15,25 +15,36 @@ struct claim {
 	uint64_t epoch;
 	int64_t room;
 	int64_t started;
+	uint64_t hints;
 	struct rows leases;
+	struct fediverse_step *first; /* of the only one */
 	bool failed;
 	struct err err;
 };
 
 /* ---- looking ---- */
 
+static bool claim_do(struct claim *claim, struct conn *conn)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, claim->arena);
+
+	tx_lazy(tx);
+	tx_closing(tx);
+	return outbound_claim(tx, claim->room, claim->all->def.self->id,
+		   &claim->leases, &claim->err) &&
+	    tx_commit(tx, &claim->err);
+}
+
+/* One activity for one domain need not go by the loop to be read. */
 static void claim_run(void *item, void *state)
 {
 	struct claim *claim = item;
 	struct outboxd_worker *worker = state;
-	AUTO(tx_end) struct tx *tx = tx_new(worker->conn, claim->arena);
 
-	tx_lazy(tx);
-	tx_closing(tx);
-	claim->failed =
-	    !outbound_claim(tx, claim->room, claim->all->def.self->id,
-		&claim->leases, &claim->err) ||
-	    !tx_commit(tx, &claim->err);
+	claim->failed = !claim_do(claim, worker->conn);
+	if (!claim->failed && claim->leases.count == 1)
+		claim->first =
+		    fediverse_step_first(claim->leases.items, worker->conn);
 }
 
 /* A domain that we may not have: the lease ends by itself, or is dropped. */
@@ -46,11 +57,15 @@ static void claimed(struct claim *claim)
 		struct fediverse_domain *d =
 		    fediverse_domain_new(all, &leases[i], claim->started);
 
-		if (claim->epoch == all->epoch)
-			fediverse_domain_go(d);
-		else
+		if (claim->epoch != all->epoch)
 			fediverse_domain_lose(d);
+		else if (claim->first)
+			fediverse_step_taken(claim->first, d, claim->hints);
+		else
+			fediverse_domain_go(d);
 	}
+	if (claim->epoch != all->epoch && claim->first)
+		fediverse_step_drop(claim->first);
 }
 
 static void claim_done(void *item)
@@ -85,6 +100,7 @@ static void claim_begin(struct fediverse *all)
 	claim->epoch = all->epoch;
 	claim->room = *all->def.at_once_max - all->held;
 	claim->started = clock_steady_ms();
+	claim->hints = all->hints;
 	if (!work_submit(all->def.pool, claim_run, claim_done, claim)) {
 		arena_free(&arena);
 		return;

@@ -127,6 +127,18 @@ bool fediverse_domain_wants_rows(const struct fediverse_domain *domain);
 
 /* ---- fediverse_step.c ---- */
 
+/* What a worker did for some domains. */
+struct fediverse_step;
+
+/* A worker's: the first step of a domain that it has just claimed. It ends with
+ * fediverse_step_taken (claimed when there were so many hints), or is dropped.
+ */
+struct fediverse_step *fediverse_step_first(
+    const struct outbound_lease *lease, struct conn *conn);
+void fediverse_step_taken(struct fediverse_step *step,
+    struct fediverse_domain *domain, uint64_t hints);
+void fediverse_step_drop(struct fediverse_step *step);
+
 /* A domain wants a step: after this turn, together with others. */
 void fediverse_step_soon(struct fediverse *all);
 /* That timer's. */

@@ -23,7 +23,7 @@ struct part {
 };
 
 /* What a worker does for some domains: write, bury, read. */
-struct step {
+struct fediverse_step {
 	struct fediverse *all;
 	struct arena *arena;
 	size_t count;
@@ -38,14 +38,15 @@ struct step {
 
 /* ---- the worker's side ---- */
 
-static bool may_read(const struct step *step, size_t i)
+static bool may_read(const struct fediverse_step *step, size_t i)
 {
 	return step->visits[i].held && step->parts[i].reads &&
 	    step->parts[i].room > 0;
 }
 
 /* The last thing a step does. */
-static bool step_read(struct step *step, struct tx *tx, struct err *err)
+static bool step_read(
+    struct fediverse_step *step, struct tx *tx, struct err *err)
 {
 	struct arena *arena = step->arena;
 	struct outbound_reading reading = {
@@ -88,7 +89,7 @@ static bool part_look(struct part *part, const struct outbound_visit *visit,
 	    outbound_bury(tx, domain, &part->more_dead, err);
 }
 
-static bool step_do(struct step *step, struct tx *tx, struct err *err)
+static bool step_do(struct fediverse_step *step, struct tx *tx, struct err *err)
 {
 	if (!outbound_lock(tx, step->visits, step->count, err) ||
 	    !outbound_settle(tx, step->visits, step->count, err))
@@ -100,11 +101,9 @@ static bool step_do(struct step *step, struct tx *tx, struct err *err)
 	return step_read(step, tx, err);
 }
 
-static void step_run(void *item, void *state)
+static void step_take(struct fediverse_step *step, struct conn *conn)
 {
-	struct step *step = item;
-	struct outboxd_worker *worker = state;
-	AUTO(tx_end) struct tx *tx = tx_new(worker->conn, step->arena);
+	AUTO(tx_end) struct tx *tx = tx_new(conn, step->arena);
 
 	/* What is lost with a crash is sent again, and known as a repeat. */
 	tx_lazy(tx);
@@ -112,11 +111,42 @@ static void step_run(void *item, void *state)
 	    !step_do(step, tx, &step->err) || !tx_commit(tx, &step->err);
 }
 
+static void step_run(void *item, void *state)
+{
+	struct outboxd_worker *worker = state;
+
+	step_take(item, worker->conn);
+}
+
+struct fediverse_step *fediverse_step_first(
+    const struct outbound_lease *lease, struct conn *conn)
+{
+	struct arena *arena = arena_new();
+	struct fediverse_step *step = ARENA_NEW(arena, struct fediverse_step);
+
+	step->arena = arena;
+	step->count = 1;
+	step->parts = ARENA_NEW(arena, struct part);
+	step->parts->reads = true;
+	step->visits = ARENA_NEW(arena, struct outbound_visit);
+	step->visits->lease.domain = arena_text(arena, lease->domain);
+	step->visits->lease.token = arena_text(arena, lease->token);
+	step_take(step, conn);
+	return step;
+}
+
+void fediverse_step_drop(struct fediverse_step *step)
+{
+	struct arena *arena = step->arena;
+
+	arena_free(&arena);
+}
+
 /* ---- what came of it ---- */
 
 /* What could not be written is kept, and written later; then each domain is on
  * its own, for one of them may be why. */
-static void part_undo(const struct step *step, size_t i)
+static void part_undo(const struct fediverse_step *step, size_t i)
 {
 	struct fediverse_domain *d = step->parts[i].domain;
 
@@ -138,8 +168,8 @@ static void count_ended(const struct outbound_visit *visit)
 	metric_add(&figure_activities_ended, 0, ended);
 }
 
-static void rows_take(struct fediverse_domain *d, const struct step *step,
-    const struct outbound_domain *row)
+static void rows_take(struct fediverse_domain *d,
+    const struct fediverse_step *step, const struct outbound_domain *row)
 {
 	const struct outbound_item *items = step->items.items;
 
@@ -154,7 +184,7 @@ static void rows_take(struct fediverse_domain *d, const struct step *step,
 	}
 }
 
-static void part_take(const struct step *step, size_t i)
+static void part_take(const struct fediverse_step *step, size_t i)
 {
 	struct part *part = &step->parts[i];
 	const struct outbound_visit *visit = &step->visits[i];
@@ -175,7 +205,7 @@ static void part_take(const struct step *step, size_t i)
 	rows_take(d, step, row);
 }
 
-static void part_done(const struct step *step, size_t i)
+static void part_done(const struct fediverse_step *step, size_t i)
 {
 	struct fediverse_domain *d = step->parts[i].domain;
 
@@ -193,15 +223,25 @@ static void part_done(const struct step *step, size_t i)
 
 static void step_done(void *item)
 {
-	struct step *step = item;
+	struct fediverse_step *step = item;
 	struct fediverse *all = step->all;
-	struct arena *arena = step->arena;
 
 	all->steps--;
 	for (size_t i = 0; i < step->count; i++)
 		part_done(step, i);
-	arena_free(&arena);
+	fediverse_step_drop(step);
 	fediverse_step_soon(all);
+}
+
+void fediverse_step_taken(struct fediverse_step *step,
+    struct fediverse_domain *domain, uint64_t hints)
+{
+	step->all = domain->all;
+	step->all->steps++;
+	step->parts->domain = domain;
+	domain->hints = hints;
+	domain->stepping = true;
+	step_done(step);
 }
 
 /* ---- beginning one ---- */
@@ -224,7 +264,7 @@ static size_t chosen(
 }
 
 /* Copied: attempts may end meanwhile. */
-static void names_add(struct step *step, const struct attempt *list)
+static void names_add(struct fediverse_step *step, const struct attempt *list)
 {
 	const struct attempt *a;
 
@@ -233,7 +273,8 @@ static void names_add(struct step *step, const struct attempt *list)
 	    arena_text(step->arena, a->item.id);
 }
 
-static void part_new(struct step *step, size_t i, struct fediverse_domain *d)
+static void part_new(
+    struct fediverse_step *step, size_t i, struct fediverse_domain *d)
 {
 	struct outbound_result *results =
 	    arena_array(step->arena, d->ended_count, sizeof(*results));
@@ -253,11 +294,11 @@ static void part_new(struct step *step, size_t i, struct fediverse_domain *d)
 	names_add(step, d->away);
 }
 
-static struct step *step_new(
+static struct fediverse_step *step_new(
     struct fediverse *all, struct fediverse_domain **domains, size_t count)
 {
 	struct arena *arena = arena_new();
-	struct step *step = ARENA_NEW(arena, struct step);
+	struct fediverse_step *step = ARENA_NEW(arena, struct fediverse_step);
 	size_t under_way = 0;
 
 	for (size_t i = 0; i < count; i++)
@@ -294,7 +335,7 @@ static bool step_begin(struct fediverse *all)
 {
 	struct fediverse_domain *domains[STEP_DOMAINS];
 	size_t count = chosen(all, domains);
-	struct step *step;
+	struct fediverse_step *step;
 	struct arena *arena;
 
 	if (count == 0)
