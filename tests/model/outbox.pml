@@ -189,7 +189,7 @@ read:	atomic {
 #endif
 		:: else
 		fi;
-		/* low_check */
+		/* low_moved */
 		if
 		:: was != empty_through ->
 			was = empty_through;
