@@ -270,8 +270,8 @@ Test(notify, a_signal_leaves_behind_its_commit)
 	cr_expect_str_eq(ear.heard[1], "postrider_outbox 8");
 	/* Dead with an answer that nobody has read: replaced unseen. */
 	terminate("test/rider");
-	cr_assert(sql_none(tx, &any, &err) && tx_commit(tx, &err), "%s",
-	    err.text);
+	cr_assert(
+	    sql_none(tx, &any, &err) && tx_commit(tx, &err), "%s", err.text);
 	notifier_free(&mute);
 }
 
