@@ -8,9 +8,10 @@
 #include "common/pg/waiting.h"
 
 enum {
-	EVERY_US = 1000, /* between two sends */
-	RIDE_MAX = 16,	 /* signals behind a commit */
-	LAST_SEND_S = 1, /* of a notifier that ends */
+	EVERY_US = 1000,     /* between two sends */
+	RIDE_EVERY_US = 500, /* before another rides */
+	RIDE_MAX = 16,	     /* signals behind a commit */
+	LAST_SEND_S = 1,     /* of a notifier that ends */
 	STATEMENT_TIMEOUT_MS = 10000
 };
 
@@ -186,7 +187,7 @@ static bool ride_begin(struct notifier *notifier)
 
 	pthread_mutex_lock(&notifier->mutex);
 	idle = !notifier->waiting && !notifier->sending &&
-	    now - notifier->sent_us >= EVERY_US;
+	    now - notifier->sent_us >= RIDE_EVERY_US;
 	if (idle)
 		notifier->sent_us = now;
 	pthread_mutex_unlock(&notifier->mutex);

@@ -3,7 +3,7 @@
  *
  * A transaction that notifies takes a server-wide lock through its commit, so
  * our daemons signal afterwards: signal_* collects during the transaction. If
- * the process has sent no signal for a millisecond, the NOTIFY leaves right
+ * the process has sent no signal for half a millisecond, the NOTIFY leaves right
  * behind the COMMIT, as the next transaction of the same connection, which
  * nobody waits for: two threads and a round trip less until it is heard. Else
  * tx_commit hands the list to the notifier, whose own thread and connection
