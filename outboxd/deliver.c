@@ -22,7 +22,6 @@ struct claim {
 	const char **tokens;
 	size_t token_count;
 	int64_t took_ms;
-	uint64_t hints;
 	bool may_linger;
 	bool uncounted;
 	struct drain **drains;
@@ -36,6 +35,13 @@ struct claim {
 
 /* ---- looking for peers that are due ---- */
 
+static void look_on(struct deliverer *all);
+
+static int64_t room(const struct deliverer *all)
+{
+	return outboxd_conf.peers_max - (all->held - all->warm);
+}
+
 /* One message for one peer need not go by the loop to be read. */
 static void step_first(struct claim *claim, struct conn *conn)
 {
@@ -46,6 +52,24 @@ static void step_first(struct claim *claim, struct conn *conn)
 	drain->uncounted = claim->uncounted;
 	claim->stepped = true;
 	claim->step_failed = !drain_step(conn, drain, &claim->step_err);
+}
+
+/* Whom a claim was for, and did not get. */
+static void missed_note(const struct claim *claim)
+{
+	if (claim->failed || claim->wanted.any ||
+	    (int64_t)claim->count == claim->room)
+		return;
+	for (size_t i = 0; i < claim->wanted.count; i++) {
+		int64_t peer = claim->wanted.peers[i];
+		bool got = false;
+
+		for (size_t j = 0; j < claim->count; j++)
+			got |= claim->drains[j]->lease.peer == peer;
+		if (!got)
+			elsewhere_note(
+			    &claim->all->elsewhere, peer, clock_steady_ms());
+	}
 }
 
 static bool drop_unknown(
@@ -105,6 +129,7 @@ static void claim_done(void *item)
 		log_warn("outbox.unlooked", F("err", v_text(claim->err.text)));
 	else if (claim->wanted.any || (int64_t)claim->count == claim->room)
 		all->crowded = (int64_t)claim->count == claim->room;
+	missed_note(claim);
 	for (size_t i = 0; i < claim->count; i++) {
 		struct delivery *d =
 		    delivery_new(all, claim->drains[i], claim->started);
@@ -112,13 +137,13 @@ static void claim_done(void *item)
 		if (claim->epoch != all->epoch || all->draining)
 			delivery_release(d);
 		else if (claim->stepped)
-			delivery_go_on(d, claim->hints,
-			    claim->step_failed ? &claim->step_err : NULL);
+			delivery_go_on(
+			    d, claim->step_failed ? &claim->step_err : NULL);
 		else
 			delivery_go(d);
 	}
 	arena_free(&arena);
-	deliverer_look_on(all);
+	look_on(all);
 }
 
 static void tokens_note(struct claim *claim)
@@ -140,9 +165,8 @@ static void claim_begin(struct deliverer *all)
 	claim->all = all;
 	claim->arena = arena;
 	claim->epoch = all->epoch;
-	claim->room = outboxd_conf.peers_max - all->held;
+	claim->room = room(all);
 	claim->started = clock_steady_ms();
-	claim->hints = all->hints;
 	claim->unsure = all->unsure;
 	if (claim->unsure)
 		tokens_note(claim);
@@ -162,28 +186,68 @@ static void claim_begin(struct deliverer *all)
 	all->pending++;
 }
 
-/* A claim is one at a time; what is wanted meanwhile comes after it. */
-void deliverer_look_on(struct deliverer *all)
+static struct delivery *held(const struct deliverer *all, int64_t peer)
 {
-	if (!all->up || all->draining || all->claiming ||
-	    !(all->wanted.any || all->wanted.count > 0))
+	struct delivery *d;
+
+	DL_FOREACH(all->deliveries, d)
+	if (d->peer == peer)
+		return d;
+	return NULL;
+}
+
+/* What is ours need not be claimed. */
+static void hint_held(struct deliverer *all)
+{
+	struct wanted *wanted = &all->wanted;
+	size_t count = wanted->count;
+	struct delivery *d;
+
+	wanted->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		d = held(all, wanted->peers[i]);
+		if (d)
+			delivery_hint(d);
+		else
+			wanted->peers[wanted->count++] = wanted->peers[i];
+	}
+	if (!wanted->any)
 		return;
-	if (all->held >= outboxd_conf.peers_max)
+	DL_FOREACH(all->deliveries, d)
+	delivery_hint(d);
+}
+
+/* A claim is one at a time; what is wanted meanwhile comes after it. */
+static void look_on(struct deliverer *all)
+{
+	if (!all->up || all->draining || all->claiming)
+		return;
+	hint_held(all);
+	if (!all->wanted.any && all->wanted.count == 0)
+		return;
+	if (room(all) <= 0)
 		all->crowded = true;
 	else
 		claim_begin(all);
 }
 
-void deliverer_look(struct deliverer *all)
+void deliver_wake(struct deliverer *all)
 {
 	all->wanted.any = true;
-	deliverer_look_on(all);
+	look_on(all);
 }
 
-void deliverer_look_at(struct deliverer *all, int64_t peer)
+void deliver_wake_peer(struct deliverer *all, int64_t peer)
 {
 	struct wanted *wanted = &all->wanted;
+	struct delivery *d = held(all, peer);
 
+	if (d) {
+		delivery_hint(d);
+		return;
+	}
+	if (elsewhere_is(&all->elsewhere, peer, clock_steady_ms()))
+		return;
 	for (size_t i = 0; i < wanted->count; i++)
 		if (wanted->peers[i] == peer)
 			return;
@@ -191,19 +255,7 @@ void deliverer_look_at(struct deliverer *all, int64_t peer)
 		wanted->any = true;
 	else
 		wanted->peers[wanted->count++] = peer;
-	deliverer_look_on(all);
-}
-
-void deliver_wake(struct deliverer *all)
-{
-	all->hints++;
-	deliverer_look(all);
-}
-
-void deliver_wake_peer(struct deliverer *all, int64_t peer)
-{
-	all->hints++;
-	deliverer_look_at(all, peer);
+	look_on(all);
 }
 
 /* ---- timers ---- */

@@ -7,7 +7,8 @@
  *
  *     stepping (a worker, drain.h) -> sending (curl) -> stepping -> ...
  *
- * until its outbox is empty, its peer fails, or its lease is lost. A lease
+ * until its outbox is empty, its peer fails, or its lease is lost. One that has
+ * just taken something is kept for a second though nothing is left. A lease
  * that is lost ends what is on the wire; whoever took it over goes on.
  *
  * Loop thread only.

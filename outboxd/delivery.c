@@ -10,6 +10,9 @@
 enum {
 	RELEASE_AGAIN_MS = 500,
 	LINGER_MS = 1000,
+	/* Somebody who wrote just now may go on. */
+	WARM_MS = 1000,
+	WARM_MAX = 256, /* such peers; others are given back */
 	/* When it is time to read from the start again, what is in hand may
 	 * still leave, but not longer than that. */
 	IN_HAND_MS = 4000,
@@ -94,9 +97,9 @@ static void finish(struct delivery *d)
 	all->held--;
 	metric_set(&figure_leases, 0, (double)all->held);
 	if (all->crowded)
-		deliverer_look(all);
-	else if (d->hints != all->hints)
-		deliverer_look_at(all, d->peer);
+		deliver_wake(all);
+	else if (d->hinted)
+		deliver_wake_peer(all, d->peer);
 	loop_after_turn(all->def.loop, delivery_delete, d);
 }
 
@@ -234,6 +237,22 @@ static void step_failed(struct delivery *d)
 		go_on(d);
 }
 
+/* Kept though nothing may go: for what is behind a refusal, or warm. */
+static void linger(struct delivery *d)
+{
+	int64_t left = d->warm_ends - clock_steady_ms();
+
+	if (!d->drain->warm) {
+		wait(d, LINGER_MS);
+	} else if (d->hinted || d->all->crowded || left <= 0) {
+		go_on(d);
+	} else {
+		d->warm = true;
+		d->all->warm++;
+		wait(d, left);
+	}
+}
+
 static void step_done(void *item)
 {
 	struct delivery *d = item;
@@ -254,7 +273,7 @@ static void step_done(void *item)
 	if (!drain->ahead && empty && !drain->again && !drain->linger)
 		finish(d);
 	else if (drain->linger && !d->lost)
-		wait(d, LINGER_MS);
+		linger(d);
 	else
 		go_on(d);
 }
@@ -276,6 +295,12 @@ static void hand_over(struct delivery *d, struct drain *drain)
 	d->spare = NULL;
 }
 
+static bool may_stay_warm(const struct delivery *d)
+{
+	return !d->all->crowded && d->all->warm < WARM_MAX &&
+	    clock_steady_ms() < d->warm_ends;
+}
+
 static void step(struct delivery *d, bool ahead)
 {
 	struct deliverer *all = d->all;
@@ -287,13 +312,14 @@ static void step(struct delivery *d, bool ahead)
 	drain->out = NULL;
 	if (!ahead) {
 		loads_stop(d);
-		d->hints = all->hints;
+		d->hinted = false;
 		drain->out = d->refused;
 		drain->answer = d->answer;
 		drain->limit_per_minute = pace_ceiling(all->pace, d->peer);
 		d->refused = NULL;
 		drain->leaving = is_leaving(d);
 		drain->may_linger = !all->crowded;
+		drain->warm = may_stay_warm(d);
 		drain->fresh_secret |= d->fresh_secret;
 		drain->uncounted = silence_is_ours(&all->silence);
 		d->fresh_secret = false;
@@ -333,6 +359,7 @@ static void note_answer(struct delivery *d, const struct client_result *result)
 	d->status = d->answer.status;
 	d->max_upload_size = d->answer.max_upload_size;
 	d->took_ms = d->answer.took_ms;
+	d->warm_ends = clock_steady_ms() + WARM_MS;
 	owed_add(&d->owed, &out->batch);
 	settle_log(&d->drain->lease, out, &d->answer);
 }
@@ -418,6 +445,8 @@ static void on_again(void *arg)
 	struct delivery *d = arg;
 
 	d->waiting = false;
+	d->all->warm -= d->warm;
+	d->warm = false;
 	if (d->releasing)
 		delivery_release(d);
 	else
@@ -454,10 +483,8 @@ void delivery_go(struct delivery *d)
 	step(d, false);
 }
 
-void delivery_go_on(
-    struct delivery *d, uint64_t hints, const struct err *failed)
+void delivery_go_on(struct delivery *d, const struct err *failed)
 {
-	d->hints = hints;
 	d->failed = failed != NULL;
 	if (failed)
 		d->err = *failed;
@@ -470,6 +497,13 @@ void delivery_nudge(struct delivery *d)
 		return;
 	loop_timer_disarm(d->again);
 	on_again(d);
+}
+
+void delivery_hint(struct delivery *d)
+{
+	d->hinted = true;
+	if (d->warm)
+		loop_timer_arm(d->again, 0);
 }
 
 void delivery_lose(struct delivery *d)

@@ -16,6 +16,7 @@
 
 #include "outboxd/deliver.h"
 #include "outboxd/drain.h"
+#include "outboxd/elsewhere.h"
 #include "outboxd/pace.h"
 #include "outboxd/silence.h"
 
@@ -35,7 +36,10 @@ struct delivery {
 	int64_t since; /* steady ms */
 	int64_t lease_ends;
 	int64_t scan_ends; /* what was read is to be read again then */
-	uint64_t hints;	   /* how many there were when it last read */
+	bool hinted;	   /* there may be more than it last read */
+	int64_t
+	    warm_ends; /* the lease is kept so long though nothing is there */
+	bool warm;     /* which is why it waits */
 	struct load *loads;
 	struct load *old; /* stopped; a step may still read an answer in it */
 	struct load *spare;
@@ -73,8 +77,8 @@ struct deliverer {
 	struct delivery *deliveries;
 	struct pace *pace;
 	int64_t held;
+	int64_t warm; /* of these: nothing is there, and they take no room */
 	struct silence silence;
-	uint64_t hints;
 	int64_t wholly_at; /* steady ms: last claim that relied on no floor */
 	uint64_t epoch;	   /* of the lock: what an earlier one leased is void */
 	size_t pending;	   /* work of ours beside the deliveries */
@@ -82,8 +86,9 @@ struct deliverer {
 	bool up;	   /* and nothing of an earlier one is left */
 	bool claiming;
 	struct wanted wanted; /* when there is no claim under way */
-	bool unsure;	      /* a claim failed: did it lease before? */
-	bool crowded;	      /* the last look found no room for all */
+	struct elsewhere elsewhere;
+	bool unsure;  /* a claim failed: did it lease before? */
+	bool crowded; /* the last look found no room for all */
 	bool draining;
 	bool renewing;
 	bool renew_again;
@@ -93,24 +98,19 @@ struct deliverer {
 struct delivery *delivery_new(
     struct deliverer *all, struct drain *drain, int64_t began);
 void delivery_go(struct delivery *delivery);
-/* Goes on after a first step that was taken at hints, with its error if it
- * failed. */
-void delivery_go_on(
-    struct delivery *delivery, uint64_t hints, const struct err *failed);
+/* Goes on after a first step, with its error if it failed. */
+void delivery_go_on(struct delivery *delivery, const struct err *failed);
 void delivery_release(struct delivery *delivery);
 
 /* Its lease is no longer ours. */
 void delivery_lose(struct delivery *delivery);
+/* There may be something new: it reads once more before it ends. */
+void delivery_hint(struct delivery *delivery);
 /* It is to be left, or read anew: what only waits for a timer goes on now. */
 void delivery_nudge(struct delivery *delivery);
 /* Stops waiting for an answer. */
 void delivery_abort(struct delivery *delivery);
 
-/* deliver.c: there is room, or something may be due; for this peer; what was
- * wanted before. */
-void deliverer_look(struct deliverer *all);
-void deliverer_look_at(struct deliverer *all, int64_t peer);
-void deliverer_look_on(struct deliverer *all);
 /* keeping.c: asks about all leases. */
 void deliverer_renew(struct deliverer *all);
 

@@ -223,7 +223,8 @@ static bool look_once(struct tx *tx, struct drain *drain,
 	size_t asked = drain->window;
 	struct reading reading = {
 		.most = asked,
-		.may_free = drain->cursor == 0 && may_end_at_once(drain),
+		.may_free = drain->cursor == 0 && !drain->warm &&
+		    may_end_at_once(drain),
 	};
 
 	load_reset(load);
@@ -375,8 +376,17 @@ static bool acknowledge_only(struct tx *tx, struct drain *drain,
 	    : reading_next(tx, drain, settled, &none, err);
 }
 
-/* Nothing can go. What waits behind a refusal is looked at again after a
- * second; when it is much, only what is new, and all of it later. */
+static bool linger(struct drain *drain)
+{
+	load_reset(drain->load);
+	drain->linger = true;
+	return true;
+}
+
+/* Nothing can go. Of a peer that has just taken something the lease is kept:
+ * its next message need not be claimed. What waits behind a refusal is looked
+ * at again after a second; when it is much, only what is new, and all of it
+ * later. */
 static bool rest(struct tx *tx, struct drain *drain, struct err *err)
 {
 	int64_t passed = drain->passed;
@@ -384,15 +394,14 @@ static bool rest(struct tx *tx, struct drain *drain, struct err *err)
 	if (drain->freed)
 		return true;
 	if (!blocks_any(drain->blocks))
-		return give_back(tx, drain, 0, err);
+		return drain->warm ? linger(drain)
+				   : give_back(tx, drain, 0, err);
 	if (passed < DRAIN_LINGER_AT || !drain->may_linger)
 		return give_back(tx, drain, PASSED_OVER_MS, err);
-	load_reset(drain->load);
 	drain->lingering = true;
-	drain->linger = true;
 	drain->rescan_ms =
 	    passed < DRAIN_LINGER_MAX_MS ? passed : DRAIN_LINGER_MAX_MS;
-	return true;
+	return linger(drain);
 }
 
 static bool go_on(struct tx *tx, struct drain *drain,

@@ -81,13 +81,14 @@ struct drain {
 	bool brief;	   /* others wait: one window, then another step */
 	bool leaving;	   /* book, then give the lease back */
 	bool may_linger;   /* nobody waits for our room */
+	bool warm;	   /* it may take more at once: keep the lease */
 	bool fresh_secret; /* told of a change: read it and entries again */
 	bool uncounted;	   /* a failure is ours, not the peer's */
 
 	/* Left by a step; the load is empty when there is nothing to send. */
 	bool freed;  /* the lease went back with the reading */
 	bool again;  /* there was so much to pass over: one more step */
-	bool linger; /* not given back: one more step after a second */
+	bool linger; /* not given back: one more step, a second later at most */
 	bool more;   /* the load may be followed by a step ahead */
 };
 

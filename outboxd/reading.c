@@ -8,7 +8,7 @@ struct run {
 	size_t count;
 };
 
-/* First a row without an entry, that tells of the reading. */
+/* The first row tells of the reading, and may have no entry. */
 struct read_row {
 	struct entry entry;
 	const char *snapshot;
@@ -93,17 +93,20 @@ static bool low_moved(struct drain *drain, int64_t empty_through)
 	return true;
 }
 
-static struct rows entries_of(
-    struct arena *arena, const struct read_row *rows, size_t count)
+static struct rows entries_of(struct arena *arena, const struct rows *rows)
 {
-	struct entry *entries = arena_array(arena, count, sizeof(struct entry));
+	const struct read_row *read = rows->items;
+	struct entry *entries =
+	    arena_array(arena, rows->count, sizeof(struct entry));
+	size_t count = 0;
 
-	for (size_t i = 0; i < count; i++)
-		entries[i] = rows[i].entry;
+	for (size_t i = 0; i < rows->count; i++)
+		if (read[i].entry.id)
+			entries[count++] = read[i].entry;
 	return (struct rows){ entries, count };
 }
 
-/* What the first row says; the others are the window. A reading that began
+/* What the first row says, and the window. A reading that began
  * where the outbox no longer does is late, too. */
 static void reading_note(struct arena *arena, struct drain *drain,
     struct reading *reading, const struct rows *rows)
@@ -120,7 +123,7 @@ static void reading_note(struct arena *arena, struct drain *drain,
 	    about->late || (low_moved(drain, about->empty_through) && whole);
 	if (reading->late)
 		return;
-	reading->window = entries_of(arena, about + 1, rows->count - 1);
+	reading->window = entries_of(arena, rows);
 	if (whole)
 		low_raise(drain, &reading->window);
 }
@@ -140,6 +143,17 @@ static bool was_brought(
 	horizon_note(&drain->horizon, snapshot, drain->low);
 	low_raise(drain, &reading->window);
 	return true;
+}
+
+/* Nothing is to be written. */
+static bool peek_rows(struct tx *tx, const struct drain *drain,
+    const struct reading *reading, struct rows *rows, struct err *err)
+{
+	tx_closing(tx);
+	return sql_many(tx, &SQL_reading_peek, row_shape, rows, err,
+	    v_id(drain->lease.peer), v_text(drain->lease.token),
+	    v_int(reads_after(drain)), v_int((int64_t)reading->most),
+	    v_int(drain->horizon.floor), v_text(horizon_seen(&drain->horizon)));
 }
 
 static bool read_rows(struct tx *tx, const struct drain *drain,
@@ -168,11 +182,13 @@ static bool read_rows(struct tx *tx, const struct drain *drain,
 bool reading_next(struct tx *tx, struct drain *drain, struct settled *settled,
     struct reading *reading, struct err *err)
 {
+	bool writes = settled->count > 0 || reading->may_free;
 	struct rows rows;
 
 	if (was_brought(drain, settled, reading))
 		return tx_commit(tx, err);
-	if (!read_rows(tx, drain, settled, reading, &rows, err))
+	if (writes ? !read_rows(tx, drain, settled, reading, &rows, err)
+		   : !peek_rows(tx, drain, reading, &rows, err))
 		return false;
 	if (rows.count == 0)
 		return err_set(err, ERR_CONFLICT, "the lease was lost");

@@ -58,3 +58,23 @@ SELECT NULL, NULL, NULL, NULL, e.id, e.context_type, e.context_id, e.event_type,
         SELECT * FROM federation_outbox o
          WHERE o.peer_id = $1 AND o.id > $3 AND o.id <> ALL ($6::bigint[])
          ORDER BY o.peer_id, o.id LIMIT $4) e;
+
+-- name: reading_peek :many
+-- $1 peer, $2 token, $3 cursor, $4 window, $5 floor, $6 snapshot of the last reading or NULL
+-- The same when nothing is to be acknowledged or given back: writes nothing and waits
+-- for nobody. What it tells of the reading stands in every row.
+SELECT seen.snapshot, seen.late, false AS freed, held.empty_through,
+       e.id, e.context_type, e.context_id, e.event_type, e.entity_id, e.payload,
+       e.encryption_version, e.created_at, e.expires_at, e.retry_at, e.refusals, e.reason
+  FROM (SELECT empty_through FROM federation_peers
+         WHERE id = $1 AND lease_token = $2::uuid AND lease_until > now()) held
+ CROSS JOIN (SELECT pg_current_snapshot()::text AS snapshot,
+                    $6::text IS NOT NULL AND EXISTS (
+                    SELECT FROM federation_outbox o
+                     WHERE o.peer_id = $1 AND o.id > $5 AND o.id <= $3
+                       AND NOT pg_visible_in_snapshot(o.xact, $6::text::pg_snapshot)) AS late) seen
+  LEFT JOIN LATERAL (
+        SELECT * FROM federation_outbox o
+         WHERE o.peer_id = $1 AND o.id > $3
+         ORDER BY o.peer_id, o.id LIMIT $4) e ON true
+ ORDER BY e.id;

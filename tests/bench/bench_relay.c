@@ -4,9 +4,10 @@
  * entries and reads the next fifty, on the same database in turns; then what
  * relay_paths.h names. One line a figure.
  *
- *     bench_relay [SECONDS [ENTRIES]]
+ *     bench_relay [SECONDS [ENTRIES]] | latency
  *
- * SECONDS: how long a snapshot is held open (5); ENTRIES: 100,000.
+ * SECONDS: how long a snapshot is held open (5); ENTRIES: 100,000; latency:
+ * only how long one event takes.
  *
  * The queue is filled before the clock starts; the drain is timed from the
  * first request to the last event. Nothing else should run.
@@ -153,6 +154,11 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	site_begin(&bench);
+	if (argc > 1 && strcmp(argv[1], "latency") == 0) {
+		figure_latency(&bench);
+		site_end(&bench);
+		return 0;
+	}
 	compare(&bench, 1, sizes.entries);
 	rate = compare(&bench, SITE_PEERS, sizes.entries);
 	held_snapshot(&bench, rate, sizes);

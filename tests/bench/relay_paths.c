@@ -8,7 +8,7 @@
 #include "outboxd/drain.h"
 
 enum {
-	EVENTS = 300,
+	EVENTS = 2000,
 	CLAIMS = 100,
 	SHALLOW = 1000,
 	DEEP = 1000000,
