@@ -78,8 +78,8 @@ static bool drop_unknown(
 	AUTO(tx_end) struct tx *tx = tx_new(conn, claim->arena);
 
 	tx_lazy(tx);
-	return lease_drop_unknown(tx, claim->all->def.self->id, claim->tokens,
-		   claim->token_count, err) &&
+	return lease_drop(tx, LEASE_PEERS, claim->all->def.self->id,
+		   claim->tokens, claim->token_count, err) &&
 	    tx_commit(tx, err);
 }
 
@@ -301,7 +301,7 @@ static void drop_run(void *item, void *state)
 	AUTO(tx_end) struct tx *tx = outboxd_tx(worker);
 	struct err err = { 0 };
 
-	if (!lease_drop_peers(tx, all->def.self->id, &err) ||
+	if (!lease_drop(tx, LEASE_PEERS, all->def.self->id, NULL, 0, &err) ||
 	    !tx_commit(tx, &err))
 		log_warn("lease.undropped", F("err", v_text(err.text)));
 }

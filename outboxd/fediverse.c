@@ -16,8 +16,10 @@ struct claim {
 	int64_t room;
 	int64_t started;
 	uint64_t hints;
-	struct rows leases;
-	struct fediverse_step *first; /* of the only one */
+	bool unsure; /* the last one may have leased unseen; what is known: */
+	const char **tokens;
+	size_t token_count;
+	struct rows claimed; /* of struct outbound_claimed */
 	bool failed;
 	struct err err;
 };
@@ -31,41 +33,46 @@ static bool claim_do(struct claim *claim, struct conn *conn)
 	tx_lazy(tx);
 	tx_closing(tx);
 	return outbound_claim(tx, claim->room, claim->all->def.self->id,
-		   &claim->leases, &claim->err) &&
+		   &claim->claimed, &claim->err) &&
 	    tx_commit(tx, &claim->err);
 }
 
-/* One activity for one domain need not go by the loop to be read. */
+static bool drop_unknown(struct claim *claim, struct conn *conn)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, claim->arena);
+
+	tx_lazy(tx);
+	return lease_drop(tx, LEASE_DOMAINS, claim->all->def.self->id,
+		   claim->tokens, claim->token_count, &claim->err) &&
+	    tx_commit(tx, &claim->err);
+}
+
 static void claim_run(void *item, void *state)
 {
 	struct claim *claim = item;
 	struct outboxd_worker *worker = state;
 
-	claim->failed = !claim_do(claim, worker->conn);
-	if (!claim->failed && claim->leases.count == 1)
-		claim->first =
-		    fediverse_step_first(claim->leases.items, worker->conn);
+	claim->failed = (claim->unsure && !drop_unknown(claim, worker->conn)) ||
+	    !claim_do(claim, worker->conn);
 }
 
 /* A domain that we may not have: the lease ends by itself, or is dropped. */
-static void claimed(struct claim *claim)
+static void domains_take(struct claim *claim)
 {
 	struct fediverse *all = claim->all;
-	const struct outbound_lease *leases = claim->leases.items;
+	const struct outbound_claimed *claimed = claim->claimed.items;
 
-	for (size_t i = 0; i < claim->leases.count; i++) {
-		struct fediverse_domain *d =
-		    fediverse_domain_new(all, &leases[i], claim->started);
+	for (size_t i = 0; i < claim->claimed.count; i++) {
+		struct fediverse_domain *d = fediverse_domain_new(
+		    all, &claimed[i].lease, claim->started);
 
-		if (claim->epoch != all->epoch)
+		if (claim->epoch != all->epoch) {
 			fediverse_domain_lose(d);
-		else if (claim->first)
-			fediverse_step_taken(claim->first, d, claim->hints);
-		else
-			fediverse_domain_go(d);
+			continue;
+		}
+		fediverse_step_spare(d, &claimed[i], claim->hints);
+		fediverse_domain_go(d);
 	}
-	if (claim->epoch != all->epoch && claim->first)
-		fediverse_step_drop(claim->first);
 }
 
 static void claim_done(void *item)
@@ -78,16 +85,28 @@ static void claim_done(void *item)
 	all->pending--;
 	all->claiming = false;
 	all->claim_again = false;
+	all->unsure = claim->failed;
 	if (claim->failed) {
 		log_warn(
 		    "activities.unlooked", F("err", v_text(claim->err.text)));
 	} else {
-		all->crowded = (int64_t)claim->leases.count == claim->room;
-		claimed(claim);
+		all->crowded = (int64_t)claim->claimed.count == claim->room;
+		domains_take(claim);
 	}
 	arena_free(&arena);
 	if (again)
 		fediverse_look(all);
+}
+
+static void tokens_note(struct claim *claim)
+{
+	const struct fediverse_domain *d;
+
+	claim->tokens =
+	    arena_array(claim->arena, (size_t)claim->all->held, sizeof(char *));
+	DL_FOREACH(claim->all->domains, d)
+	claim->tokens[claim->token_count++] =
+	    arena_text(claim->arena, d->lease.token);
 }
 
 static void claim_begin(struct fediverse *all)
@@ -101,6 +120,9 @@ static void claim_begin(struct fediverse *all)
 	claim->room = *all->def.at_once_max - all->held;
 	claim->started = clock_steady_ms();
 	claim->hints = all->hints;
+	claim->unsure = all->unsure;
+	if (claim->unsure)
+		tokens_note(claim);
 	if (!work_submit(all->def.pool, claim_run, claim_done, claim)) {
 		arena_free(&arena);
 		return;
@@ -190,7 +212,7 @@ static void drop_run(void *item, void *state)
 	AUTO(tx_end) struct tx *tx = outboxd_tx(worker);
 	struct err err = { 0 };
 
-	if (!lease_drop_domains(tx, all->def.self->id, &err) ||
+	if (!lease_drop(tx, LEASE_DOMAINS, all->def.self->id, NULL, 0, &err) ||
 	    !tx_commit(tx, &err))
 		log_warn("lease.undropped", F("err", v_text(err.text)));
 }

@@ -87,6 +87,7 @@ struct fediverse {
 	bool up;
 	bool claiming;
 	bool claim_again;
+	bool unsure;  /* a claim failed: did it lease before? */
 	bool crowded; /* the last look found no room for all */
 	bool draining;
 	bool renewing;
@@ -127,17 +128,10 @@ bool fediverse_domain_wants_rows(const struct fediverse_domain *domain);
 
 /* ---- fediverse_step.c ---- */
 
-/* What a worker did for some domains. */
-struct fediverse_step;
-
-/* A worker's: the first step of a domain that it has just claimed. It ends with
- * fediverse_step_taken (claimed when there were so many hints), or is dropped.
- */
-struct fediverse_step *fediverse_step_first(
-    const struct outbound_lease *lease, struct conn *conn);
-void fediverse_step_taken(struct fediverse_step *step,
-    struct fediverse_domain *domain, uint64_t hints);
-void fediverse_step_drop(struct fediverse_step *step);
+/* What came with a claim, when there were so many hints, may be all that the
+ * first step would read. */
+void fediverse_step_spare(struct fediverse_domain *domain,
+    const struct outbound_claimed *claimed, uint64_t hints);
 
 /* A domain wants a step: after this turn, together with others. */
 void fediverse_step_soon(struct fediverse *all);

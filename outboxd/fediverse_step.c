@@ -76,15 +76,20 @@ static bool step_read(
 	return true;
 }
 
+static int room_of(const struct outbound_domain *domain)
+{
+	return domain->on ? breaker_room(&domain->breaker, clock_wall_ms(),
+				FEDIVERSE_PER_DOMAIN)
+			  : 0;
+}
+
 static bool part_look(struct part *part, const struct outbound_visit *visit,
     struct tx *tx, struct err *err)
 {
 	const struct outbound_domain *domain = &visit->domain;
 	const struct breaker *breaker = &domain->breaker;
 
-	part->room = domain->on
-	    ? breaker_room(breaker, clock_wall_ms(), FEDIVERSE_PER_DOMAIN)
-	    : 0;
+	part->room = room_of(domain);
 	return (breaker->state != BREAKER_DEAD && !domain->blocked) ||
 	    outbound_bury(tx, domain, &part->more_dead, err);
 }
@@ -101,45 +106,16 @@ static bool step_do(struct fediverse_step *step, struct tx *tx, struct err *err)
 	return step_read(step, tx, err);
 }
 
-static void step_take(struct fediverse_step *step, struct conn *conn)
+static void step_run(void *item, void *state)
 {
-	AUTO(tx_end) struct tx *tx = tx_new(conn, step->arena);
+	struct fediverse_step *step = item;
+	struct outboxd_worker *worker = state;
+	AUTO(tx_end) struct tx *tx = tx_new(worker->conn, step->arena);
 
 	/* What is lost with a crash is sent again, and known as a repeat. */
 	tx_lazy(tx);
 	step->failed =
 	    !step_do(step, tx, &step->err) || !tx_commit(tx, &step->err);
-}
-
-static void step_run(void *item, void *state)
-{
-	struct outboxd_worker *worker = state;
-
-	step_take(item, worker->conn);
-}
-
-struct fediverse_step *fediverse_step_first(
-    const struct outbound_lease *lease, struct conn *conn)
-{
-	struct arena *arena = arena_new();
-	struct fediverse_step *step = ARENA_NEW(arena, struct fediverse_step);
-
-	step->arena = arena;
-	step->count = 1;
-	step->parts = ARENA_NEW(arena, struct part);
-	step->parts->reads = true;
-	step->visits = ARENA_NEW(arena, struct outbound_visit);
-	step->visits->lease.domain = arena_text(arena, lease->domain);
-	step->visits->lease.token = arena_text(arena, lease->token);
-	step_take(step, conn);
-	return step;
-}
-
-void fediverse_step_drop(struct fediverse_step *step)
-{
-	struct arena *arena = step->arena;
-
-	arena_free(&arena);
 }
 
 /* ---- what came of it ---- */
@@ -168,20 +144,30 @@ static void count_ended(const struct outbound_visit *visit)
 	metric_add(&figure_activities_ended, 0, ended);
 }
 
+static void row_learn(
+    struct fediverse_domain *d, const struct outbound_domain *row, int room)
+{
+	d->room = room;
+	d->well = row->well && row->breaker.failure_days == 0;
+}
+
+static void row_add(struct fediverse_domain *d,
+    const struct outbound_domain *row, const struct outbound_item *item)
+{
+	struct attempt *a = attempt_new(d, row, item);
+
+	DL_APPEND(d->ready, a);
+	d->ready_count++;
+}
+
 static void rows_take(struct fediverse_domain *d,
     const struct fediverse_step *step, const struct outbound_domain *row)
 {
 	const struct outbound_item *items = step->items.items;
 
-	for (size_t i = 0; i < step->items.count; i++) {
-		struct attempt *a;
-
-		if (strcmp(items[i].target_domain, d->lease.domain) != 0)
-			continue;
-		a = attempt_new(d, row, &items[i]);
-		DL_APPEND(d->ready, a);
-		d->ready_count++;
-	}
+	for (size_t i = 0; i < step->items.count; i++)
+		if (strcmp(items[i].target_domain, d->lease.domain) == 0)
+			row_add(d, row, &items[i]);
 }
 
 static void part_take(const struct fediverse_step *step, size_t i)
@@ -197,8 +183,7 @@ static void part_take(const struct fediverse_step *step, size_t i)
 	d->alone = false;
 	if (!visit->held)
 		return;
-	d->room = part->room;
-	d->well = row->well && row->breaker.failure_days == 0;
+	row_learn(d, row, part->room);
 	d->burying = part->more_dead;
 	if (part->reads || part->room == 0)
 		d->dry = !part->more && d->hints == d->all->hints;
@@ -225,23 +210,27 @@ static void step_done(void *item)
 {
 	struct fediverse_step *step = item;
 	struct fediverse *all = step->all;
+	struct arena *arena = step->arena;
 
 	all->steps--;
 	for (size_t i = 0; i < step->count; i++)
 		part_done(step, i);
-	fediverse_step_drop(step);
+	arena_free(&arena);
 	fediverse_step_soon(all);
 }
 
-void fediverse_step_taken(struct fediverse_step *step,
-    struct fediverse_domain *domain, uint64_t hints)
+void fediverse_step_spare(struct fediverse_domain *domain,
+    const struct outbound_claimed *claimed, uint64_t hints)
 {
-	step->all = domain->all;
-	step->all->steps++;
-	step->parts->domain = domain;
+	int room = room_of(&claimed->domain);
+
+	if (!claimed->only || room == 0)
+		return;
+	row_learn(domain, &claimed->domain, room);
+	row_add(domain, &claimed->domain, claimed->only);
 	domain->hints = hints;
-	domain->stepping = true;
-	step_done(step);
+	domain->dry = hints == domain->all->hints;
+	domain->stepped = true;
 }
 
 /* ---- beginning one ---- */

@@ -4,6 +4,9 @@
 # rows it owes (:none :one :opt :many). Whole-line comments are left out, a
 # semicolon at the end too. SQL_<name> goes with an array of all statements
 # of the file, SQL_all_<module>, for the test that prepares them.
+#
+# "-- part: peer_columns" begins a text that is no statement; "-- use:
+# peer_columns" on a line of a statement below stands for it.
 
 BEGIN {
 	rows["none"] = "SQL_NONE"
@@ -71,8 +74,18 @@ NR == 1 {
 	print ""
 }
 
+/^-- part:/ {
+	finish()
+	if (NF != 3 || ($3 in parts))
+		refuse("want: -- part: <a new name>")
+	part = $3
+	parts[part] = ""
+	next
+}
+
 /^-- name:/ {
 	finish()
+	part = ""
 	if (NF != 4 || substr($4, 1, 1) != ":" || !(substr($4, 2) in rows))
 		refuse("want: -- name: <name> :none|:one|:opt|:many")
 	if ($3 !~ /^[a-z][a-z0-9_]*$/)
@@ -86,7 +99,19 @@ NR == 1 {
 	next
 }
 
+/^[ \t]*-- use:/ {
+	if (!($3 in parts))
+		refuse("no part " $3)
+	text = text "\n" parts[$3]
+	next
+}
+
 /^[ \t]*--/ { next }
+
+part && $0 !~ /^[ \t]*$/ {
+	parts[part] = parts[part] (parts[part] == "" ? "" : "\n") $0
+	next
+}
 
 name && (text != "" || $0 !~ /^[ \t]*$/) {
 	text = text (text == "" ? "" : "\n") $0

@@ -33,30 +33,38 @@ bool outbound_status_parse(const char *text, enum outbound_status *status)
 /* ---- records ---- */
 
 /* clang-format off */
+#define ITEM_SHAPE(type, in) \
+	SHAPE_IN(TEXT, type, in, id), \
+	SHAPE_IN(TEXT, type, in, activity_id), \
+	SHAPE_IN(TEXT, type, in, payload_json), \
+	SHAPE_IN(TEXT, type, in, target_inbox), \
+	SHAPE_IN(TEXT, type, in, target_domain), \
+	SHAPE_IN(TEXT, type, in, status), \
+	SHAPE_IN(INT,  type, in, attempts), \
+	SHAPE_IN(INT,  type, in, max_attempts), \
+	SHAPE_IN(TEXT, type, in, last_error), \
+	SHAPE_IN(TIME, type, in, next_retry_at), \
+	SHAPE_IN(TIME, type, in, created_at), \
+	SHAPE_IN(TIME, type, in, delivered_at), \
+	SHAPE_IN(TEXT, type, in, actor_user_id), \
+	SHAPE_IN(TEXT, type, in, transport), \
+	SHAPE_IN(BOOL, type, in, shared), \
+	SHAPE_IN(INT,  type, in, unauthorized), \
+	SHAPE_IN(INT,  type, in, unresolved), \
+	SHAPE_IN(TEXT, type, in, actor_name), \
+	SHAPE_IN(BOOL, type, in, actor_is_instance), \
+	SHAPE_IN(TIME, type, in, key_made_at), \
+	SHAPE_IN(BOOL, type, in, silenced), \
+	SHAPE_IN(BOOL, type, in, departed)
+
+/* Alone in its struct: rows of it are rows of items. */
+struct item_row {
+	struct outbound_item item;
+};
+
 static const struct shape item_shape[] = {
-	SHAPE(TEXT, struct outbound_item, id, NULL),
-	SHAPE(TEXT, struct outbound_item, activity_id, NULL),
-	SHAPE(TEXT, struct outbound_item, payload_json, NULL),
-	SHAPE(TEXT, struct outbound_item, target_inbox, NULL),
-	SHAPE(TEXT, struct outbound_item, target_domain, NULL),
-	SHAPE(TEXT, struct outbound_item, status, NULL),
-	SHAPE(INT,  struct outbound_item, attempts, NULL),
-	SHAPE(INT,  struct outbound_item, max_attempts, NULL),
-	SHAPE(TEXT, struct outbound_item, last_error, NULL),
-	SHAPE(TIME, struct outbound_item, next_retry_at, NULL),
-	SHAPE(TIME, struct outbound_item, created_at, NULL),
-	SHAPE(TIME, struct outbound_item, delivered_at, NULL),
-	SHAPE(TEXT, struct outbound_item, actor_user_id, NULL),
-	SHAPE(TEXT, struct outbound_item, transport, NULL),
-	SHAPE(BOOL, struct outbound_item, shared, NULL),
-	SHAPE(INT,  struct outbound_item, unauthorized, NULL),
-	SHAPE(INT,  struct outbound_item, unresolved, NULL),
-	SHAPE(TEXT, struct outbound_item, actor_name, NULL),
-	SHAPE(BOOL, struct outbound_item, actor_is_instance, NULL),
-	SHAPE(TIME, struct outbound_item, key_made_at, NULL),
-	SHAPE(BOOL, struct outbound_item, silenced, NULL),
-	SHAPE(BOOL, struct outbound_item, departed, NULL),
-	SHAPE_END(struct outbound_item),
+	ITEM_SHAPE(struct item_row, item),
+	SHAPE_END(struct item_row),
 };
 
 const struct shape outbound_line_shape[] = {
@@ -92,33 +100,55 @@ struct domain_row {
 	int64_t died_at;
 	const char *style;
 	const char *first_style;
-	const char *transport;
+	const char *usual_transport;
 	bool fediverse;
 	bool blocked;
 	bool well;
 	bool praised;
 };
 
+#define DOMAIN_SHAPE(type, in) \
+	SHAPE_IN(TEXT, type, in, domain), \
+	SHAPE_IN(TEXT, type, in, state), \
+	SHAPE_IN(INT,  type, in, failures), \
+	SHAPE_IN(TIME, type, in, failures_since), \
+	SHAPE_IN(TIME, type, in, last_failure_at), \
+	SHAPE_IN(INT,  type, in, failure_days), \
+	SHAPE_IN(INT,  type, in, last_day), \
+	SHAPE_IN(INT,  type, in, pauses), \
+	SHAPE_IN(TIME, type, in, not_before), \
+	SHAPE_IN(BOOL, type, in, gone), \
+	SHAPE_IN(TIME, type, in, died_at), \
+	SHAPE_IN(TEXT, type, in, style), \
+	SHAPE_IN(TEXT, type, in, first_style), \
+	SHAPE_IN(TEXT, type, in, usual_transport), \
+	SHAPE_IN(BOOL, type, in, fediverse), \
+	SHAPE_IN(BOOL, type, in, blocked), \
+	SHAPE_IN(BOOL, type, in, well), \
+	SHAPE_IN(BOOL, type, in, praised)
+
+/* A lease with its domain, and one of the rows that are due or none. */
+struct claimed_row {
+	const char *token;
+	struct domain_row domain;
+	struct outbound_item item;
+};
+
+static const struct shape claimed_shape[] = {
+	SHAPE(TEXT, struct claimed_row, token, NULL),
+	DOMAIN_SHAPE(struct claimed_row, domain),
+	ITEM_SHAPE(struct claimed_row, item),
+	SHAPE_END(struct claimed_row),
+};
+
+/* As with items. */
+struct locked_row {
+	struct domain_row domain;
+};
+
 static const struct shape domain_shape[] = {
-	SHAPE(TEXT, struct domain_row, domain, NULL),
-	SHAPE(TEXT, struct domain_row, state, NULL),
-	SHAPE(INT,  struct domain_row, failures, NULL),
-	SHAPE(TIME, struct domain_row, failures_since, NULL),
-	SHAPE(TIME, struct domain_row, last_failure_at, NULL),
-	SHAPE(INT,  struct domain_row, failure_days, NULL),
-	SHAPE(INT,  struct domain_row, last_day, NULL),
-	SHAPE(INT,  struct domain_row, pauses, NULL),
-	SHAPE(TIME, struct domain_row, not_before, NULL),
-	SHAPE(BOOL, struct domain_row, gone, NULL),
-	SHAPE(TIME, struct domain_row, died_at, NULL),
-	SHAPE(TEXT, struct domain_row, style, NULL),
-	SHAPE(TEXT, struct domain_row, first_style, NULL),
-	SHAPE(TEXT, struct domain_row, transport, NULL),
-	SHAPE(BOOL, struct domain_row, fediverse, NULL),
-	SHAPE(BOOL, struct domain_row, blocked, NULL),
-	SHAPE(BOOL, struct domain_row, well, NULL),
-	SHAPE(BOOL, struct domain_row, praised, NULL),
-	SHAPE_END(struct domain_row),
+	DOMAIN_SHAPE(struct locked_row, domain),
+	SHAPE_END(struct locked_row),
 };
 /* clang-format on */
 
@@ -270,13 +300,6 @@ bool outbound_find(
 
 /* ---- domains ---- */
 
-bool outbound_claim(struct tx *tx, int64_t room, int64_t worker,
-    struct rows *leases, struct err *err)
-{
-	return sql_many(tx, &SQL_outbound_claim, lease_shape, leases, err,
-	    v_int(room), v_span(LEASE_MS), v_id(worker));
-}
-
 bool outbound_claim_oldest(
     struct tx *tx, int64_t worker, struct rows *leases, struct err *err)
 {
@@ -309,12 +332,55 @@ static bool domain_take(const struct outbound_lease *lease,
 		},
 		.style = row->style,
 		.first_style = row->first_style,
-		.transport = row->transport,
+		.transport = row->usual_transport,
 		.on = row->fediverse,
 		.blocked = row->blocked,
 		.well = row->well,
 		.praised = row->well && row->praised,
 	};
+	return true;
+}
+
+/* Its rows follow each other. What is more than one is read as usual. */
+static bool claimed_take(const struct claimed_row *rows, size_t count,
+    struct outbound_claimed *claimed, struct err *err)
+{
+	claimed->lease.domain = rows->domain.domain;
+	claimed->lease.token = rows->token;
+	claimed->only = count == 1 && rows->item.id ? &rows->item : NULL;
+	return domain_take(
+	    &claimed->lease, &rows->domain, &claimed->domain, err);
+}
+
+static size_t same_domain(const struct claimed_row *rows, size_t count)
+{
+	size_t same = 1;
+
+	while (same < count &&
+	    strcmp(rows[same].domain.domain, rows->domain.domain) == 0)
+		same++;
+	return same;
+}
+
+bool outbound_claim(struct tx *tx, int64_t room, int64_t worker,
+    struct rows *claimed, struct err *err)
+{
+	struct outbound_claimed *list;
+	const struct claimed_row *row;
+	struct rows rows;
+	size_t count = 0;
+
+	if (!sql_many(tx, &SQL_outbound_claim, claimed_shape, &rows, err,
+		v_int(room), v_span(LEASE_MS), v_id(worker)))
+		return false;
+	row = rows.items;
+	list = arena_array(tx_arena(tx), rows.count, sizeof(*list));
+	for (size_t i = 0, same; i < rows.count; i += same) {
+		same = same_domain(&row[i], rows.count - i);
+		if (!claimed_take(&row[i], same, &list[count++], err))
+			return false;
+	}
+	*claimed = (struct rows){ list, count };
 	return true;
 }
 

@@ -119,14 +119,11 @@ struct outbound_lease {
 	const char *token;
 };
 
-/* Domains that have something due, at most room, the longest unserved first. */
-MUST_CHECK bool outbound_claim(struct tx *tx, int64_t room, int64_t worker,
-    struct rows *leases, struct err *err);
 /* Only the domain of the oldest row that is due; count 0 or 1. */
 MUST_CHECK bool outbound_claim_oldest(
     struct tx *tx, int64_t worker, struct rows *leases, struct err *err);
 
-/* A leased domain, locked for the rest of the transaction. */
+/* A leased domain. */
 struct outbound_domain {
 	const char *domain;
 	const char *token;
@@ -139,6 +136,19 @@ struct outbound_domain {
 	bool well;    /* it has taken something, and nothing failed since */
 	bool praised; /* its row says so, since a few seconds at most */
 };
+
+/* A domain that was just leased, as it was then. */
+struct outbound_claimed {
+	struct outbound_lease lease;
+	struct outbound_domain domain;
+	const struct outbound_item *only; /* the one row that is due; NULL: it
+					   * is to be read what is */
+};
+
+/* Domains that have something due, at most room, the longest unserved first;
+ * rows of struct outbound_claimed. */
+MUST_CHECK bool outbound_claim(struct tx *tx, int64_t room, int64_t worker,
+    struct rows *claimed, struct err *err);
 
 /* What became of a row. */
 struct outbound_result {

@@ -22,6 +22,11 @@ static const struct stmt *const renewals[] = {
 	[LEASE_DOMAINS] = &SQL_lease_renew_domains,
 };
 
+static const struct stmt *const drops[] = {
+	[LEASE_PEERS] = &SQL_lease_drop_peers,
+	[LEASE_DOMAINS] = &SQL_lease_drop_domains,
+};
+
 bool lease_renew(struct tx *tx, enum lease_of of, const char *const *keys,
     const char *const *tokens, size_t count, struct rows *kept, struct err *err)
 {
@@ -29,21 +34,11 @@ bool lease_renew(struct tx *tx, enum lease_of of, const char *const *keys,
 	    v_texts(keys, count), v_texts(tokens, count), v_span(LEASE_MS));
 }
 
-bool lease_drop_peers(struct tx *tx, int64_t worker, struct err *err)
+bool lease_drop(struct tx *tx, enum lease_of of, int64_t worker,
+    const char *const *known, size_t count, struct err *err)
 {
-	return sql_none(tx, &SQL_lease_drop_peers, err, v_id(worker));
-}
-
-bool lease_drop_unknown(struct tx *tx, int64_t worker,
-    const char *const *tokens, size_t count, struct err *err)
-{
-	return sql_none(tx, &SQL_lease_drop_unknown, err, v_id(worker),
-	    v_texts(tokens, count));
-}
-
-bool lease_drop_domains(struct tx *tx, int64_t worker, struct err *err)
-{
-	return sql_none(tx, &SQL_lease_drop_domains, err, v_id(worker));
+	return sql_none(
+	    tx, drops[of], err, v_id(worker), v_texts(known, count));
 }
 
 bool lease_reap(struct tx *tx, int64_t *freed, struct err *err)

@@ -34,16 +34,11 @@ MUST_CHECK bool lease_renew(struct tx *tx, enum lease_of of,
     const char *const *keys, const char *const *tokens, size_t count,
     struct rows *kept, struct err *err);
 
-/* Gives back whatever peers this worker holds (after losing its lock). */
-MUST_CHECK bool lease_drop_peers(
-    struct tx *tx, int64_t worker, struct err *err);
-/* Those of a claim whose outcome is unknown: all but what it knows of. */
-MUST_CHECK bool lease_drop_unknown(struct tx *tx, int64_t worker,
-    const char *const *tokens, size_t count, struct err *err);
-
-/* Gives back whatever domains this worker holds. */
-MUST_CHECK bool lease_drop_domains(
-    struct tx *tx, int64_t worker, struct err *err);
+/* Gives back what this worker holds, all but the count tokens that it knows of:
+ * none after losing its lock, its own after a claim whose outcome is unknown.
+ */
+MUST_CHECK bool lease_drop(struct tx *tx, enum lease_of of, int64_t worker,
+    const char *const *known, size_t count, struct err *err);
 
 /* Frees what workers held that are no longer alive; *freed counts it. */
 MUST_CHECK bool lease_reap(struct tx *tx, int64_t *freed, struct err *err);

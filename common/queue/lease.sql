@@ -15,11 +15,6 @@ SELECT token,
   FROM kept;
 
 -- name: lease_drop_peers :none
-UPDATE federation_peers
-   SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
- WHERE lease_worker = $1;
-
--- name: lease_drop_unknown :none
 -- $1 worker, $2 the tokens it knows of
 UPDATE federation_peers
    SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
@@ -34,9 +29,10 @@ UPDATE fediverse_domains d
 RETURNING h.token, true AS may_go_on;
 
 -- name: lease_drop_domains :none
+-- $1 worker, $2 the tokens it knows of
 UPDATE fediverse_domains
    SET lease_worker = NULL, lease_token = NULL, lease_until = '-infinity'
- WHERE lease_worker = $1;
+ WHERE lease_worker = $1 AND lease_token::text <> ALL ($2::text[]);
 
 -- name: lease_reap :one
 -- SKIP LOCKED: whoever is at work on the row is alive, or frees it himself.

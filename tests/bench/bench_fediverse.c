@@ -321,6 +321,7 @@ static void enqueue_one(
 	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
 	struct err err = { 0 };
 
+	tx_closing(tx);
 	must(sql_none(tx, &enqueue, &err,
 		 v_text(arena_printf(arena, "one%d", place)),
 		 v_text(arena_printf(arena, "http://p%d.localhost:%d/inbox",

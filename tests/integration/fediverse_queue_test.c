@@ -489,7 +489,7 @@ Test(fediverse_queue, a_lost_lease_settles_nothing)
 
 	cr_assert(outbound_claim(tx, 10, 7, &rows, &err), "%s", err.text);
 	cr_assert_eq(rows.count, 1);
-	visit.lease = *(const struct outbound_lease *)rows.items;
+	visit.lease = ((const struct outbound_claimed *)rows.items)->lease;
 	cr_assert(outbound_lock(tx, &visit, 1, &err), "%s", err.text);
 	cr_expect(visit.held);
 	cr_expect_eq(read_rows(tx, visit.lease.domain, item.id, &more), 0,
@@ -559,23 +559,4 @@ Test(fediverse_queue, a_reading_looks_at_no_more_rows_than_it_takes)
 	cr_expect_eq(read_rows(tx, "much.example", NULL, &more), 9);
 	cr_expect(more);
 	cr_expect_leq(rows_looked_at(tx), 9);
-}
-
-Test(fediverse_queue, domains_take_turns_whatever_they_have)
-{
-	AUTO(tx_end) struct tx *tx = tx_new(site.conn, arena);
-	struct rows rows;
-	struct err err = { 0 };
-
-	test_db_script(site.db,
-	    "SELECT fediverse_enqueue('d' || n, '{}', 'https://dead.example/' "
-	    "|| n)"
-	    " FROM generate_series(1, 500) n;"
-	    "SELECT fediverse_enqueue('l' || n, '{}', 'https://l' || n || "
-	    "'.example/')"
-	    " FROM generate_series(1, 5) n");
-	cr_assert(outbound_claim(tx, 4, 7, &rows, &err), "%s", err.text);
-	cr_expect_eq(rows.count, 4);
-	cr_assert(outbound_claim(tx, 4, 7, &rows, &err), "%s", err.text);
-	cr_expect_eq(rows.count, 2, "all six are held now");
 }

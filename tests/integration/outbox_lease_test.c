@@ -42,7 +42,7 @@ Test(outbox_lease, what_a_lost_claim_leased_is_given_back)
 	cr_assert_eq(lost.count, 1);
 	cr_assert_eq(claim(conn, &site, OTHER).count, 0);
 	tx = tx_new(conn, site.arena);
-	cr_assert(lease_drop_unknown(tx, WORKER,
+	cr_assert(lease_drop(tx, LEASE_PEERS, WORKER,
 		      (const char *const[]){ known->token }, 1, &err) &&
 		tx_commit(tx, &err),
 	    "%s", err.text);
