@@ -194,6 +194,7 @@ fetch:	atomic {
 	}
 	if
 	:: !c && !u && !d -> goto rest
+	:: !c && !u && !d && !done_writing -> goto fetch /* kept warm */
 	:: else
 	fi;
 	if
