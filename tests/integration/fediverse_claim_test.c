@@ -3,8 +3,12 @@
  */
 #include <criterion/criterion.h>
 
+#include <pthread.h>
+
 #include "common/queue/lease.h"
 #include "tests/integration/fediverse_site.h"
+
+enum { WAIT_MS = 10000 };
 
 static struct fediverse_site site;
 static struct arena *arena;
@@ -88,4 +92,70 @@ Test(fediverse_claim, what_a_worker_does_not_know_of_it_gives_back)
 	cr_expect_str_eq(
 	    ((const struct outbound_claimed *)rows.items)->lease.domain,
 	    "b.example");
+}
+
+/* ---- a claim that has to wait ---- */
+
+struct claimer {
+	pthread_t thread;
+	struct tx *tx;
+	struct rows rows;
+	bool good;
+};
+
+static void *claim_two(void *arg)
+{
+	struct claimer *claimer = arg;
+	struct err err = { 0 };
+
+	claimer->good =
+	    outbound_claim(claimer->tx, 10, 7, &claimer->rows, &err);
+	return NULL;
+}
+
+/* Its snapshot is taken, and it waits for who adds the same server. */
+static void claim_is_stuck(struct claimer *claimer, struct conn *adder)
+{
+	struct err err = { 0 };
+
+	cr_assert(conn_script(adder,
+		      "BEGIN; INSERT INTO fediverse_domains (domain)"
+		      " VALUES ('a.example')",
+		      &err),
+	    "%s", err.text);
+	cr_assert_eq(
+	    pthread_create(&claimer->thread, NULL, claim_two, claimer), 0);
+	cr_assert(fediverse_until(
+	    &site, "EXISTS (SELECT FROM pg_locks WHERE NOT granted)", WAIT_MS));
+}
+
+/* Somebody else has had the lease since the snapshot, and sent what was due. */
+Test(fediverse_claim, what_others_have_sent_meanwhile_does_not_come_along)
+{
+	AUTO(arena_free) struct arena *own = arena_new();
+	AUTO(conn_free) struct conn *adder = test_db_conn(site.db);
+	AUTO(conn_free) struct conn *conn = test_db_conn(site.db);
+	struct claimer claimer = { .tx = tx_new(conn, own) };
+	const struct outbound_claimed *claimed;
+	struct err err = { 0 };
+
+	test_db_script(site.db,
+	    "INSERT INTO fediverse_domains (domain) VALUES ('b.example');"
+	    "SELECT fediverse_enqueue('a', '{}', 'https://' || h || '.example')"
+	    " FROM unnest(ARRAY['a', 'b']) AS h");
+	claim_is_stuck(&claimer, adder);
+	test_db_script(site.db,
+	    "UPDATE fediverse_outbound_queue SET status = 'delivered'"
+	    " WHERE target_domain = 'b.example';"
+	    "UPDATE fediverse_domains SET served_at = now()"
+	    " WHERE domain = 'b.example'");
+	cr_assert(conn_script(adder, "ROLLBACK", &err), "%s", err.text);
+	pthread_join(claimer.thread, NULL);
+	cr_assert(claimer.good);
+	cr_assert_eq(claimer.rows.count, 2);
+	claimed = claimer.rows.items;
+	cr_expect(claimed[0].only);
+	cr_expect_str_eq(claimed[1].lease.domain, "b.example");
+	cr_expect_not(claimed[1].only);
+	tx_end(&claimer.tx);
 }
