@@ -3,14 +3,14 @@
  *
  * A transaction that notifies takes a server-wide lock through its commit, so
  * our daemons signal afterwards: signal_* collects during the transaction. If
- * the process has sent no signal for half a millisecond, the NOTIFY leaves right
- * behind the COMMIT, as the next transaction of the same connection, which
- * nobody waits for: two threads and a round trip less until it is heard. Else
- * tx_commit hands the list to the notifier, whose own thread and connection
- * (synchronous_commit off) sends one coalesced NOTIFY per channel and key
- * a millisecond. For one key the highest seq wins. A signal that is lost costs
- * at most the second until everyone looks anyway, and one for a commit that
- * failed a look for nothing.
+ * the process has sent no signal for half a millisecond, the NOTIFY leaves
+ * right behind the COMMIT, as the next transaction of the same connection,
+ * which nobody waits for: two threads and a round trip less until it is heard.
+ * Else tx_commit hands the list to the notifier, whose own thread and
+ * connection (synchronous_commit off) sends one coalesced NOTIFY per channel
+ * and key a millisecond. For one key the highest seq wins. A signal that is
+ * lost costs at most the second until everyone looks anyway, and one for a
+ * commit that failed a look for nothing.
  *
  * signal_* : the worker that owns the transaction. notifier_*: any thread.
  */
