@@ -30,6 +30,11 @@ static const struct shape claimed_shape[] = {
 	ENTRY_SHAPE(struct claimed, entry),
 	SHAPE_END(struct claimed),
 };
+
+static const struct shape busy_shape[] = {
+	SHAPE(ID, struct claim_busy, id, NULL),
+	SHAPE_END(struct claim_busy),
+};
 /* clang-format on */
 
 /* ---- keeping one ---- */
@@ -125,4 +130,15 @@ bool claim_peers(struct conn *conn, struct arena *arena,
 		return false;
 	*leases = leases_gather(arena, &claimed);
 	return true;
+}
+
+bool claim_elsewhere(struct conn *conn, struct arena *arena,
+    const struct claim_def *def, struct rows *busy, struct err *err)
+{
+	AUTO(tx_end) struct tx *tx = tx_new(conn, arena);
+
+	tx_closing(tx);
+	return sql_many(tx, &SQL_claim_elsewhere, busy_shape, busy, err,
+		   v_ids(def->peers, def->peer_count), v_id(def->worker)) &&
+	    tx_commit(tx, err);
 }

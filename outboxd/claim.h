@@ -53,6 +53,13 @@ struct claim_def {
 MUST_CHECK bool claim_peers(struct conn *conn, struct arena *arena,
     const struct claim_def *def, struct rows *leases, struct err *err);
 
+/* The ids, rows of struct claim_busy, of those peers that somebody else has. */
+struct claim_busy {
+	int64_t id;
+};
+MUST_CHECK bool claim_elsewhere(struct conn *conn, struct arena *arena,
+    const struct claim_def *def, struct rows *busy, struct err *err);
+
 /* A lease that outlives its claim; without the secret. */
 struct peer_lease claim_keep(
     struct arena *keep, const struct peer_lease *lease);

@@ -60,3 +60,9 @@ SELECT leased.*, coalesce(exact.through, leased.presented_through) AS presented,
            AND o.id > CASE WHEN $4 THEN 0 ELSE leased.empty_through END
          ORDER BY o.peer_id, o.id LIMIT $5) e ON true
  ORDER BY leased.peer, e.id;
+
+-- name: claim_elsewhere :many
+-- $1 peers, $2 worker
+-- Those of them that somebody else has.
+SELECT id FROM federation_peers
+ WHERE id = ANY ($1::bigint[]) AND lease_until > now() AND lease_worker <> $2;

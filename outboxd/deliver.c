@@ -22,6 +22,8 @@ struct claim {
 	const char **tokens;
 	size_t token_count;
 	int64_t took_ms;
+	struct rows busy; /* of those wanted: somebody else has them */
+	struct err busy_err;
 	bool may_linger;
 	bool uncounted;
 	struct drain **drains;
@@ -54,24 +56,6 @@ static void step_first(struct claim *claim, struct conn *conn)
 	claim->step_failed = !drain_step(conn, drain, &claim->step_err);
 }
 
-/* Whom a claim was for, and did not get. */
-static void missed_note(const struct claim *claim)
-{
-	if (claim->failed || claim->wanted.any ||
-	    (int64_t)claim->count == claim->room)
-		return;
-	for (size_t i = 0; i < claim->wanted.count; i++) {
-		int64_t peer = claim->wanted.peers[i];
-		bool got = false;
-
-		for (size_t j = 0; j < claim->count; j++)
-			got |= claim->drains[j]->lease.peer == peer;
-		if (!got)
-			elsewhere_note(
-			    &claim->all->elsewhere, peer, clock_steady_ms());
-	}
-}
-
 static bool drop_unknown(
     struct claim *claim, struct conn *conn, struct err *err)
 {
@@ -83,36 +67,54 @@ static bool drop_unknown(
 	    tx_commit(tx, err);
 }
 
+static void drains_begin(struct claim *claim, const struct rows *rows)
+{
+	const struct peer_lease *leases = rows->items;
+
+	claim->drains =
+	    arena_array(claim->arena, rows->count, sizeof(struct drain *));
+	for (size_t i = 0; i < rows->count; i++)
+		claim->drains[i] = drain_new(&leases[i], claim->all->def.node);
+	claim->count = rows->count;
+}
+
 static void claim_run(void *item, void *state)
 {
 	struct claim *claim = item;
-	struct outboxd_worker *worker = state;
-	const struct deliver_def *def = &claim->all->def;
-	const struct peer_lease *leases;
+	struct conn *conn = ((struct outboxd_worker *)state)->conn;
+	const struct wanted *wanted = &claim->wanted;
+	const struct claim_def def = {
+		.worker = claim->all->def.self->id,
+		.room = claim->room,
+		.wholly = claim->wholly,
+		.peers = wanted->any ? NULL : wanted->peers,
+		.peer_count = wanted->count,
+	};
 	struct rows rows;
 
-	claim->failed = (claim->unsure &&
-			    !drop_unknown(claim, worker->conn, &claim->err)) ||
-	    !claim_peers(worker->conn, claim->arena,
-		&(const struct claim_def){
-		    .worker = def->self->id,
-		    .room = claim->room,
-		    .wholly = claim->wholly,
-		    .peers = claim->wanted.any ? NULL : claim->wanted.peers,
-		    .peer_count = claim->wanted.count,
-		},
-		&rows, &claim->err);
+	claim->failed =
+	    (claim->unsure && !drop_unknown(claim, conn, &claim->err)) ||
+	    !claim_peers(conn, claim->arena, &def, &rows, &claim->err);
 	claim->took_ms = clock_steady_ms() - claim->started;
 	if (claim->failed)
 		return;
-	leases = rows.items;
-	claim->drains =
-	    arena_array(claim->arena, rows.count, sizeof(struct drain *));
-	for (size_t i = 0; i < rows.count; i++)
-		claim->drains[i] = drain_new(&leases[i], def->node);
-	claim->count = rows.count;
+	drains_begin(claim, &rows);
 	if (claim->count == 1)
-		step_first(claim, worker->conn);
+		step_first(claim, conn);
+	/* Of no consequence if it fails. */
+	if (!wanted->any && claim->count < wanted->count &&
+	    !claim_elsewhere(
+		conn, claim->arena, &def, &claim->busy, &claim->busy_err))
+		claim->busy = (struct rows){ 0 };
+}
+
+static void busy_note(const struct claim *claim)
+{
+	const struct claim_busy *busy = claim->busy.items;
+
+	for (size_t i = 0; i < claim->busy.count; i++)
+		elsewhere_note(
+		    &claim->all->elsewhere, busy[i].id, claim->started);
 }
 
 static void claim_done(void *item)
@@ -129,7 +131,7 @@ static void claim_done(void *item)
 		log_warn("outbox.unlooked", F("err", v_text(claim->err.text)));
 	else if (claim->wanted.any || (int64_t)claim->count == claim->room)
 		all->crowded = (int64_t)claim->count == claim->room;
-	missed_note(claim);
+	busy_note(claim);
 	for (size_t i = 0; i < claim->count; i++) {
 		struct delivery *d =
 		    delivery_new(all, claim->drains[i], claim->started);

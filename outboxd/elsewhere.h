@@ -1,10 +1,10 @@
 /*
  * elsewhere -- peers that were found leased by somebody else.
  *
- * Every outboxd hears every signal. Who has just tried to claim a peer in vain
- * leaves its signals to whoever has it for half a second: of many outboxd all
- * but one would ask for nothing each time. Should the holder be gone, who frees
- * his leases and the look of every second find what waits.
+ * Every outboxd hears every signal. Who has just tried to claim a peer that
+ * somebody else has leaves its signals to whoever has it for half a second: of
+ * many outboxd all but one would ask for nothing each time. Should the holder
+ * be gone, who frees his leases and the look of every second find what waits.
  *
  * Times are steady ms. Loop thread only.
  */
