@@ -53,9 +53,17 @@ static void tear_down(void)
 
 TestSuite(statements, .init = set_up, .fini = tear_down);
 
+enum { NAME_MAX_LEN = 80, PARTS_MAX = 16 };
+
 struct statement {
-	char name[80];
+	char name[NAME_MAX_LEN];
 	struct buf text;
+};
+
+/* What a file says once and uses in several statements (sql2h.awk). */
+struct parts {
+	struct statement list[PARTS_MAX];
+	size_t count;
 };
 
 static int params_of(const char *text)
@@ -127,24 +135,55 @@ static int statement_try(
 	return 1;
 }
 
+static struct buf *part_new(struct parts *parts, const char *line)
+{
+	struct statement *part = &parts->list[parts->count++];
+
+	cr_assert_leq(parts->count, PARTS_MAX);
+	buf_init(&part->text, arena, TEXT_MAX);
+	cr_assert_eq(sscanf(line, "-- part: %79s", part->name), 1);
+	return &part->text;
+}
+
+static const char *part_used(const struct parts *parts, const char *line)
+{
+	char name[NAME_MAX_LEN];
+
+	cr_assert_eq(sscanf(line, "-- use: %79s", name), 1);
+	for (size_t i = 0; i < parts->count; i++)
+		if (strcmp(parts->list[i].name, name) == 0)
+			return parts->list[i].text.data;
+	cr_assert_fail("no part %s", name);
+	return "";
+}
+
 static int file_try(const struct folder *folder, const char *path)
 {
 	FILE *file = fopen(path, "re");
 	struct statement statement = { .name = "" };
+	struct parts parts = { .count = 0 };
+	struct buf *text = NULL; /* what a line belongs to */
 	char *line = NULL;
 	size_t room = 0;
 	int count = 0;
 
 	cr_assert(file, "%s", path);
 	while (getline(&line, &room, file) > 0) {
+		const char *word = line + strspn(line, " \t");
+
 		if (strncmp(line, "-- name:", 8) == 0) {
 			count += statement_try(folder, path, &statement);
-			buf_init(&statement.text, arena, TEXT_MAX);
+			text = &statement.text;
+			buf_init(text, arena, TEXT_MAX);
 			cr_assert_eq(
 			    sscanf(line, "-- name: %79s", statement.name), 1);
-		} else if (statement.name[0] &&
-		    strncmp(line + strspn(line, " \t"), "--", 2) != 0) {
-			buf_text(&statement.text, line);
+		} else if (strncmp(line, "-- part:", 8) == 0) {
+			count += statement_try(folder, path, &statement);
+			text = part_new(&parts, line);
+		} else if (text && strncmp(word, "-- use:", 7) == 0) {
+			buf_text(text, part_used(&parts, word));
+		} else if (text && strncmp(word, "--", 2) != 0) {
+			buf_text(text, line);
 		}
 	}
 	count += statement_try(folder, path, &statement);
