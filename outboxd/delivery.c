@@ -13,6 +13,8 @@ enum {
 	/* Somebody who wrote just now may go on. */
 	WARM_MS = 1000,
 	WARM_MAX = 256, /* such peers; others are given back */
+	/* Then others get a chance at a peer that always has something. */
+	WARM_LONGEST_MS = 60 * 1000,
 	/* When it is time to read from the start again, what is in hand may
 	 * still leave, but not longer than that. */
 	IN_HAND_MS = 4000,
@@ -297,8 +299,10 @@ static void hand_over(struct delivery *d, struct drain *drain)
 
 static bool may_stay_warm(const struct delivery *d)
 {
+	int64_t now = clock_steady_ms();
+
 	return !d->all->crowded && d->all->warm < WARM_MAX &&
-	    clock_steady_ms() < d->warm_ends;
+	    now < d->warm_ends && now - d->since < WARM_LONGEST_MS;
 }
 
 static void step(struct delivery *d, bool ahead)
