@@ -102,7 +102,7 @@ static void claim_run(void *item, void *state)
 	if (claim->count == 1)
 		step_first(claim, conn);
 	/* Of no consequence if it fails. */
-	if (!wanted->any && claim->count < wanted->count &&
+	if (!wanted->any && claim->count == 0 &&
 	    !claim_elsewhere(
 		conn, claim->arena, &def, &claim->busy, &claim->busy_err))
 		claim->busy = (struct rows){ 0 };
@@ -125,7 +125,7 @@ static void claim_done(void *item)
 
 	all->pending--;
 	all->claiming = false;
-	all->unsure = claim->failed;
+	all->unsure |= claim->failed;
 	metric_observe_us(&figure_claim, 0, claim->took_ms * 1000);
 	if (claim->failed)
 		log_warn("outbox.unlooked", F("err", v_text(claim->err.text)));
@@ -136,6 +136,7 @@ static void claim_done(void *item)
 		struct delivery *d =
 		    delivery_new(all, claim->drains[i], claim->started);
 
+		elsewhere_forget(&all->elsewhere, d->peer);
 		if (claim->epoch != all->epoch || all->draining)
 			delivery_release(d);
 		else if (claim->stepped)
@@ -184,6 +185,7 @@ static void claim_begin(struct deliverer *all)
 		arena_free(&arena);
 		return;
 	}
+	all->unsure = false;
 	all->claiming = true;
 	all->pending++;
 }
@@ -193,7 +195,7 @@ static struct delivery *held(const struct deliverer *all, int64_t peer)
 	struct delivery *d;
 
 	DL_FOREACH(all->deliveries, d)
-	if (d->peer == peer)
+	if (d->peer == peer && !d->lost)
 		return d;
 	return NULL;
 }
@@ -213,8 +215,9 @@ static void hint_held(struct deliverer *all)
 		else
 			wanted->peers[wanted->count++] = wanted->peers[i];
 	}
-	if (!wanted->any)
+	if (!wanted->hint)
 		return;
+	wanted->hint = false;
 	DL_FOREACH(all->deliveries, d)
 	delivery_hint(d);
 }
@@ -233,10 +236,18 @@ static void look_on(struct deliverer *all)
 		claim_begin(all);
 }
 
-void deliver_wake(struct deliverer *all)
+/* Who is held needs none: a warm one reads when its second ends, a busy one
+ * each second. */
+void deliverer_look(struct deliverer *all)
 {
 	all->wanted.any = true;
 	look_on(all);
+}
+
+void deliver_wake(struct deliverer *all)
+{
+	all->wanted.hint = true;
+	deliverer_look(all);
 }
 
 void deliver_wake_peer(struct deliverer *all, int64_t peer)
@@ -248,13 +259,15 @@ void deliver_wake_peer(struct deliverer *all, int64_t peer)
 		delivery_hint(d);
 		return;
 	}
-	if (elsewhere_is(&all->elsewhere, peer, clock_steady_ms()))
+	/* What is being claimed may be it. */
+	if (!all->claiming &&
+	    elsewhere_is(&all->elsewhere, peer, clock_steady_ms()))
 		return;
 	for (size_t i = 0; i < wanted->count; i++)
 		if (wanted->peers[i] == peer)
 			return;
 	if (wanted->count == COUNT(wanted->peers))
-		wanted->any = true;
+		wanted->any = wanted->hint = true;
 	else
 		wanted->peers[wanted->count++] = peer;
 	look_on(all);
@@ -272,7 +285,7 @@ static void on_tick(void *arg)
 	DL_FOREACH_SAFE(all->deliveries, d, next)
 	if (now >= d->lease_ends)
 		delivery_lose(d);
-	deliver_wake(all);
+	deliverer_look(all);
 	loop_timer_arm(all->tick, TICK_MS);
 }
 
@@ -303,8 +316,10 @@ static void drop_run(void *item, void *state)
 	AUTO(tx_end) struct tx *tx = outboxd_tx(worker);
 	struct err err = { 0 };
 
-	if (!lease_drop(tx, LEASE_PEERS, all->def.self->id, NULL, 0, &err) ||
-	    !tx_commit(tx, &err))
+	all->drop_failed =
+	    !lease_drop(tx, LEASE_PEERS, all->def.self->id, NULL, 0, &err) ||
+	    !tx_commit(tx, &err);
+	if (all->drop_failed)
 		log_warn("lease.undropped", F("err", v_text(err.text)));
 }
 
@@ -314,6 +329,7 @@ static void drop_done(void *item)
 
 	all->pending--;
 	all->up = all->locked;
+	all->unsure |= all->drop_failed;
 	deliver_wake(all);
 }
 

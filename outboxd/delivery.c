@@ -99,7 +99,7 @@ static void finish(struct delivery *d)
 	all->held--;
 	metric_set(&figure_leases, 0, (double)all->held);
 	if (all->crowded)
-		deliver_wake(all);
+		deliverer_look(all);
 	else if (d->hinted)
 		deliver_wake_peer(all, d->peer);
 	loop_after_turn(all->def.loop, delivery_delete, d);
@@ -137,7 +137,7 @@ void delivery_release(struct delivery *d)
 
 static bool turn_is_over(const struct delivery *d)
 {
-	return d->all->crowded && clock_steady_ms() - d->since >= TURN_MS;
+	return d->all->crowded && clock_steady_ms() - d->busy_since >= TURN_MS;
 }
 
 static bool is_leaving(const struct delivery *d)
@@ -244,7 +244,10 @@ static void linger(struct delivery *d)
 {
 	int64_t left = d->warm_ends - clock_steady_ms();
 
-	if (!d->drain->warm) {
+	/* We were told during the step. */
+	if (is_leaving(d) || d->fresh_secret) {
+		go_on(d);
+	} else if (!d->drain->warm) {
 		wait(d, LINGER_MS);
 	} else if (d->hinted || d->all->crowded || left <= 0) {
 		go_on(d);
@@ -449,8 +452,11 @@ static void on_again(void *arg)
 	struct delivery *d = arg;
 
 	d->waiting = false;
-	d->all->warm -= d->warm;
-	d->warm = false;
+	if (d->warm) {
+		d->warm = false;
+		d->all->warm--;
+		d->busy_since = clock_steady_ms();
+	}
 	if (d->releasing)
 		delivery_release(d);
 	else
@@ -472,6 +478,7 @@ struct delivery *delivery_new(
 	d->peer = drain->lease.peer;
 	d->token = drain->lease.token;
 	d->since = began;
+	d->busy_since = began;
 	d->lease_ends = began + LEASE_MS;
 	pace_know(all->pace, d->peer, drain->lease.limit_per_minute,
 	    began - drain->lease.limited_ms);

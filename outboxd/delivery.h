@@ -33,7 +33,8 @@ struct delivery {
 	bool waiting; /* for nothing but that timer */
 	int64_t peer;
 	const char *token;
-	int64_t since; /* steady ms */
+	int64_t since;	    /* steady ms: leased */
+	int64_t busy_since; /* or warm no longer */
 	int64_t lease_ends;
 	int64_t scan_ends; /* what was read is to be read again then */
 	bool hinted;	   /* there may be more than it last read */
@@ -64,7 +65,8 @@ struct delivery {
 
 /* Whom to look at. */
 struct wanted {
-	bool any; /* everybody */
+	bool any;  /* everybody */
+	bool hint; /* those that are held, too */
 	size_t count;
 	int64_t peers[32];
 };
@@ -87,8 +89,9 @@ struct deliverer {
 	bool claiming;
 	struct wanted wanted; /* when there is no claim under way */
 	struct elsewhere elsewhere;
-	bool unsure;  /* a claim failed: did it lease before? */
-	bool crowded; /* the last look found no room for all */
+	bool unsure;	  /* is something leased that we do not know? */
+	bool drop_failed; /* a worker's */
+	bool crowded;	  /* the last look found no room for all */
 	bool draining;
 	bool renewing;
 	bool renew_again;
@@ -111,6 +114,8 @@ void delivery_nudge(struct delivery *delivery);
 /* Stops waiting for an answer. */
 void delivery_abort(struct delivery *delivery);
 
+/* deliver.c: there is room, or it is time. */
+void deliverer_look(struct deliverer *all);
 /* keeping.c: asks about all leases. */
 void deliverer_renew(struct deliverer *all);
 

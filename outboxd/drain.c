@@ -357,6 +357,7 @@ static bool give_back(
     struct tx *tx, struct drain *drain, int64_t rest_ms, struct err *err)
 {
 	load_reset(drain->load);
+	drain->again = false;
 	tx_lazy(tx);
 	tx_closing(tx);
 	return sql_none(tx, &SQL_drain_release, err, v_id(drain->lease.peer),

@@ -18,6 +18,14 @@ void elsewhere_note(struct elsewhere *elsewhere, int64_t peer, int64_t now)
 	elsewhere->list[place].until = now + ELSEWHERE_MS;
 }
 
+void elsewhere_forget(struct elsewhere *elsewhere, int64_t peer)
+{
+	size_t place = place_of(elsewhere, peer);
+
+	if (place < ELSEWHERE_MAX)
+		elsewhere->list[place].until = 0;
+}
+
 bool elsewhere_is(const struct elsewhere *elsewhere, int64_t peer, int64_t now)
 {
 	size_t place = place_of(elsewhere, peer);

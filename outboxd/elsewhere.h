@@ -25,6 +25,7 @@ struct elsewhere {
 };
 
 void elsewhere_note(struct elsewhere *elsewhere, int64_t peer, int64_t now);
+void elsewhere_forget(struct elsewhere *elsewhere, int64_t peer);
 bool elsewhere_is(const struct elsewhere *elsewhere, int64_t peer, int64_t now);
 
 #endif

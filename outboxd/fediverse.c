@@ -85,7 +85,8 @@ static void claim_done(void *item)
 	all->pending--;
 	all->claiming = false;
 	all->claim_again = false;
-	all->unsure = claim->failed;
+	/* What an earlier epoch leased is not given back one by one. */
+	all->unsure |= claim->failed || claim->epoch != all->epoch;
 	if (claim->failed) {
 		log_warn(
 		    "activities.unlooked", F("err", v_text(claim->err.text)));
@@ -127,6 +128,7 @@ static void claim_begin(struct fediverse *all)
 		arena_free(&arena);
 		return;
 	}
+	all->unsure = false;
 	all->claiming = true;
 	all->pending++;
 }
@@ -212,8 +214,10 @@ static void drop_run(void *item, void *state)
 	AUTO(tx_end) struct tx *tx = outboxd_tx(worker);
 	struct err err = { 0 };
 
-	if (!lease_drop(tx, LEASE_DOMAINS, all->def.self->id, NULL, 0, &err) ||
-	    !tx_commit(tx, &err))
+	all->drop_failed =
+	    !lease_drop(tx, LEASE_DOMAINS, all->def.self->id, NULL, 0, &err) ||
+	    !tx_commit(tx, &err);
+	if (all->drop_failed)
 		log_warn("lease.undropped", F("err", v_text(err.text)));
 }
 
@@ -223,6 +227,7 @@ static void drop_done(void *item)
 
 	all->pending--;
 	all->up = all->locked;
+	all->unsure |= all->drop_failed;
 	fediverse_wake(all);
 }
 

@@ -42,7 +42,9 @@ static void release_run(void *item, void *state)
 
 	tx_lazy(tx);
 	tx_closing(tx);
-	if (!outbound_release(tx, &d->lease, &err) || !tx_commit(tx, &err))
+	d->unreleased =
+	    !outbound_release(tx, &d->lease, &err) || !tx_commit(tx, &err);
+	if (d->unreleased)
 		log_warn("lease.unreleased", F("peer", v_text(d->lease.domain)),
 		    F("err", v_text(err.text)));
 }
@@ -53,6 +55,7 @@ static void release_done(void *item)
 	struct fediverse *all = d->all;
 	bool again = d->hints != all->hints || all->crowded;
 
+	all->unsure |= d->unreleased;
 	domain_free(d);
 	if (again)
 		fediverse_look(all);

@@ -62,6 +62,7 @@ struct fediverse_domain {
 	bool burying;	     /* it is dead, and has more rows */
 	bool closing;	     /* its turn is over */
 	bool releasing;	     /* a worker gives it back */
+	bool unreleased;     /* it could not */
 	bool lost;
 };
 
@@ -87,8 +88,9 @@ struct fediverse {
 	bool up;
 	bool claiming;
 	bool claim_again;
-	bool unsure;  /* a claim failed: did it lease before? */
-	bool crowded; /* the last look found no room for all */
+	bool unsure;	  /* is something leased that we do not know? */
+	bool drop_failed; /* a worker's */
+	bool crowded;	  /* the last look found no room for all */
 	bool draining;
 	bool renewing;
 };

@@ -13,6 +13,9 @@ Test(elsewhere, a_peer_is_left_to_others_for_half_a_second)
 	cr_expect_not(elsewhere_is(&elsewhere, 8, 1000));
 	elsewhere_note(&elsewhere, 7, 1400);
 	cr_expect(elsewhere_is(&elsewhere, 7, 1899));
+	elsewhere_forget(&elsewhere, 7);
+	cr_expect_not(elsewhere_is(&elsewhere, 7, 1400));
+	elsewhere_forget(&elsewhere, 8);
 }
 
 Test(elsewhere, the_oldest_is_forgotten_for_a_new_one)
