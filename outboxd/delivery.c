@@ -242,20 +242,18 @@ static void step_failed(struct delivery *d)
 /* Kept though nothing may go: for what is behind a refusal, or warm. */
 static void linger(struct delivery *d)
 {
+	bool warm = d->drain->warm;
 	int64_t left = d->warm_ends - clock_steady_ms();
 
-	/* We were told during the step. */
-	if (is_leaving(d) || d->fresh_secret) {
+	if (is_leaving(d) || d->fresh_secret ||
+	    (warm && (d->hinted || d->all->crowded || left <= 0))) {
+		/* So we were told during the step. */
 		go_on(d);
-	} else if (!d->drain->warm) {
-		wait(d, LINGER_MS);
-	} else if (d->hinted || d->all->crowded || left <= 0) {
-		go_on(d);
-	} else {
-		d->warm = true;
-		d->all->warm++;
-		wait(d, left);
+		return;
 	}
+	d->warm = warm;
+	d->all->warm += warm;
+	wait(d, warm ? left : LINGER_MS);
 }
 
 static void step_done(void *item)
