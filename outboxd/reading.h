@@ -9,7 +9,10 @@
  * which are dead but cannot be removed yet are not met again and again. A
  * reading from there that finds nothing may give the lease back at once.
  *
- * The first reading of a peer that has little came with its claim.
+ * When nothing is settled and the lease is to be kept, a statement that writes
+ * nothing does the reading: it takes no lock, and its fence is that the lease
+ * was ours in its snapshot. The first reading of a peer that has little came
+ * with its claim.
  *
  * Worker threads, as drain.h.
  */
